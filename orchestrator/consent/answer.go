@@ -12,23 +12,23 @@ import (
 	"heartbeat/orchestrator/queue"
 )
 
-// Why nobody needs what an agent has asked for.
+// Why a request needs no answer any more.
 const (
 	agentRemoved  = "the agent was removed"
 	agentReplaced = "the agent was replaced"
 )
 
-// Ask files what the session of an agent asks for, and returns at once: with the answer,
-// where a rule knows it. The request is about the entry in flight, if that is what the
-// session was given.
+// Ask files the request of an agent's session and returns at once: with the answer, if a
+// rule gives it. The request is about the entry in flight if the session was given that
+// entry.
 func (k *Keeper) Ask(ctx context.Context, cfg *config.Agent, r approval.Request) (approval.Request, error) {
-	if flight, err := queue.InFlight(cfg); err == nil && flight != nil && k.desk.Genuine(r.Key, flight) { // newer than the report
+	if flight, err := queue.InFlight(cfg); err == nil && flight != nil && k.desk.Genuine(r.Key, flight) { // it may have changed since
 		r.Entry = flight.DeliveryID
 	}
 	return k.file(ctx, r, cfg.Approvals)
 }
 
-// file files a request, and looks if it is a new one.
+// file files a request, and looks at the register if the request is new.
 func (k *Keeper) file(ctx context.Context, r approval.Request, rules config.Approvals) (approval.Request, error) {
 	now := time.Now()
 	r, err := k.opt.Register.Ask(ctx, r, rules, now)
@@ -39,8 +39,8 @@ func (k *Keeper) file(ctx context.Context, r approval.Request, rules config.Appr
 	return r, err
 }
 
-// Answer files what somebody says to a request, and waits a moment until the agent has
-// it. Callers have made sure that it is a person.
+// Answer files the answer to a request, and waits a moment until the agent has it. Callers
+// have made sure that the answer comes from a person.
 func (k *Keeper) Answer(ctx context.Context, id string, a approval.Answer) (approval.Request, error) {
 	r, err := k.opt.Register.Answer(ctx, id, a, time.Now())
 	if err != nil {
@@ -53,19 +53,19 @@ func (k *Keeper) Answer(ctx context.Context, id string, a approval.Answer) (appr
 	return r, nil
 }
 
-// of returns the agents that a request is of: one, or none.
+// of returns the agent that made a request, if it is still there: one, or none.
 func (k *Keeper) of(r approval.Request) []Agent {
 	return slices.DeleteFunc(k.opt.Fleet.Agents(), func(a Agent) bool { return a.Now().Key != r.Key })
 }
 
-// checkAgain has the check go on that waits for an answer.
+// checkAgain continues the check that waits for an answer.
 func (k *Keeper) checkAgain(r approval.Request) {
 	for _, a := range k.of(r) {
 		a.CheckAgain()
 	}
 }
 
-// Withdraw ends the requests that an agent has made for an entry which is gone.
+// Withdraw ends the requests that an agent made for an entry that is gone.
 func (k *Keeper) Withdraw(ctx context.Context, key, delivery, why string) {
 	if delivery == "" {
 		return
@@ -79,12 +79,12 @@ func (k *Keeper) Withdraw(ctx context.Context, key, delivery, why string) {
 	k.LookIfOpen(ctx)
 }
 
-// settle ends requests, and those that nobody has answered in time.
+// settle ends the requests for which gone returns a reason, and the overdue ones.
 func (k *Keeper) settle(ctx context.Context, gone func(approval.Request) string) {
 	k.ended(k.opt.Register.Settle(ctx, gone, time.Now()))
 }
 
-// ended writes down that requests have ended, and has their entries checked again.
+// ended writes ended requests to the journal, and continues the checks that waited for them.
 func (k *Keeper) ended(ended []approval.Request, err error) {
 	if err != nil {
 		k.opt.Log.Warn("cannot end approvals", "err", err)
@@ -95,8 +95,7 @@ func (k *Keeper) ended(ended []approval.Request, err error) {
 	}
 }
 
-// rename gives the open requests the names that their agents have now. It reports whether
-// any had another one.
+// rename updates the agents' names in open requests. It reports whether any had changed.
 func (k *Keeper) rename(ctx context.Context, open []approval.Request) (renamed bool) {
 	for _, a := range k.opt.Fleet.Agents() {
 		now := a.Now()
@@ -111,7 +110,8 @@ func (k *Keeper) rename(ctx context.Context, open []approval.Request) (renamed b
 	return renamed
 }
 
-// undeclared is why nobody needs an answer: the file has no such agent any more.
+// undeclared returns why a request needs no answer: the file no longer declares its agent.
+// "" means that it does.
 func (k *Keeper) undeclared(r approval.Request) string {
 	replaced := false
 	for _, a := range k.opt.Fleet.Agents() {
@@ -126,20 +126,20 @@ func (k *Keeper) undeclared(r approval.Request) string {
 	switch {
 	case replaced:
 		return agentReplaced
-	case k.opt.Fleet.Declared().Agent(r.Agent) != nil: // another run may have it
+	case k.opt.Fleet.Declared().Agent(r.Agent) != nil: // another run may have that agent
 		return ""
 	}
 	return agentRemoved
 }
 
-// note writes down what has become of a request.
+// note writes what has become of a request to the journal.
 func (k *Keeper) note(r approval.Request) {
 	e := event(r)
 	k.opt.Note(e)
 	k.opt.Log.Info("approval "+e.State, "agent", r.Agent, "approval", r.ID, "why", e.Reason.String())
 }
 
-// event says what has become of a request: when, who, and why.
+// event says what has become of a request: when, by whom, and why.
 func event(r approval.Request) journal.Event {
 	e := journal.Event{Agent: r.Agent, Kind: journal.Approval, State: string(r.State), Approval: r.ID, Session: r.Session, Detail: foreign.Text(r.Text())}
 	if r.Waits() {

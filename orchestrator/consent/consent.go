@@ -1,7 +1,7 @@
-// Package consent asks people on behalf of agents: it files what agents ask for, keeps
-// them from working while they wait, and hands the answers over. It acts on what stands
-// in the register (approval): an answer that was given without a running scheduler is
-// found at the next look. It knows agents only by what Agent has, and starts none.
+// Package consent asks people on behalf of agents: it files the agents' requests, keeps
+// agents from working while they wait, and hands the answers over. It acts on the register
+// (package approval), so that an answer that was given while no scheduler ran is found at
+// the next look. It knows agents only through the interface Agent, and starts none.
 package consent
 
 import (
@@ -21,38 +21,39 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Standing is how an agent stands at a moment.
+// Standing is the state of an agent at a moment, as far as requests are concerned.
 type Standing struct {
 	Name string
-	// Key names the agent permanently; requests bear it.
+	// Key names the agent permanently, also in requests.
 	Key      string
 	Removed  bool
 	Declared *config.Agent
-	// Awaits is what it is known to wait for; nil: nothing.
+	// Awaits is the request that the agent waits for; nil: none.
 	Awaits *status.Approval
-	// Aside are the deliveries of its entries that are set aside.
+	// Aside are the delivery ids of its entries that are set aside.
 	Aside []string
 }
 
-// Agent is what this room needs of one of the fleet's agents. Values are compared: two of
-// the same agent are equal.
+// Agent is what this package needs of one of the fleet's agents. Values are compared: two
+// values for the same agent must be equal.
 type Agent interface {
 	Now() Standing
-	// Awaits keeps the agent from working until it is called with nil.
+	// Awaits keeps the agent from working until Awaits is called with nil.
 	Awaits(*status.Approval)
-	// Took takes what has become of what is set aside.
+	// Took is told what has become of entries that were set aside.
 	Took(proving.Waiting)
-	// IsAnswered says that an answer is where the agent finds it next, and CheckAgain
-	// that a check which waits for one can go on.
+	// IsAnswered tells the agent that an answer is queued for it, CheckAgain that the
+	// check which waits for an answer can continue.
 	IsAnswered()
 	CheckAgain()
-	// Append queues a letter, and returns what has the agent begin with it; Holds reports
-	// whether an entry whose id begins with prefix is queued or in flight.
+	// Append queues a letter, and returns a function that makes the agent begin with it.
+	// Holds reports whether an entry whose id begins with prefix is queued or in flight.
 	Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (begin func(), err error)
 	Holds(cfg *config.Agent, prefix string) (bool, error)
 }
 
-// Fleet is the agents that there are now. Declared changes with what the file declares.
+// Fleet gives the present agents. Declared returns another value when the file's
+// declarations change.
 type Fleet interface {
 	Agents() []Agent
 	Declared() *config.Fleet
@@ -64,58 +65,57 @@ type Options struct {
 	Fleet    Fleet
 	Note     func(journal.Event)
 	Log      *slog.Logger
-	// Go runs something beside, and is waited for at the end of the run.
+	// Go runs a function in a goroutine that the end of the run waits for.
 	Go func(func())
 }
 
-// Keeper keeps a fleet's agents in line with the register. A look closes the gate of an
-// agent that waits, and opens no directory. Whatever does is done agent by agent, in
-// goroutines of their own: one that hangs delays no other.
+// Keeper keeps a fleet's agents in line with the register. A look stops agents that wait,
+// without opening a directory. Work in an agent's directory is done in a goroutine of that
+// agent, so that one that hangs delays no other.
 type Keeper struct {
 	opt  Options
 	desk *proving.Desk
 	// looking is held during a look, and guards what follows.
 	looking sync.Mutex
-	// The last look was into what stamp tells, for the fleet as declared; open is true
-	// if requests wait or answers are owed.
+	// stamp and declared are the register and the fleet as the last look found them. open
+	// is true if requests wait or answers are owed.
 	stamp    approval.Stamp
 	declared *config.Fleet
 	looked   time.Time
 	open     bool
 	tended   map[Agent]*tending
-	// routed are the requests whose answers come with the next hand-over of the entry
-	// in flight: nothing else can come before.
+	// routed are the requests whose answers come with the next hand-over of the entry in
+	// flight. Nothing else can be handed over before.
 	routed map[string]bool
 }
 
-// tending is what is being done about one agent's requests.
+// tending is the work on one agent's requests that is in progress.
 type tending struct {
-	again bool          // something has changed meanwhile
-	done  chan struct{} // closed at its end
+	again bool          // it has to be done once more, because something has changed
+	done  chan struct{} // closed when it ends
 }
 
 const (
-	// lookEvery is how often it is checked whether the register has changed without a
-	// hint, or what it says is of no use any more; lookAnyway how often it is read
-	// whatever it looks like.
+	// lookEvery is how often the register is checked for changes and for requests that
+	// have ended; lookAnyway is how often it is read even if it seems unchanged.
 	lookEvery  = 30 * time.Second
 	lookAnyway = 10 * time.Minute
-	// answerPatience is how long who answers waits until the answer is queued.
+	// answerPatience is how long Answer waits until the answer is queued.
 	answerPatience = 2 * time.Second
-	// tendPatience is how long the lock of an agent's queue is waited for; then it is
-	// tried again at the next look.
+	// tendPatience is how long to wait for the lock of an agent's queue before it is left
+	// to the next look.
 	tendPatience = 20 * time.Second
 )
 
-// New returns a Keeper that Serve makes ready.
+// New returns a Keeper. Call Serve before using it.
 func New(opt Options) *Keeper {
 	return &Keeper{opt: opt, tended: map[Agent]*tending{}, routed: map[string]bool{}}
 }
 
-// Serve tells it of the desk that checks the fleet's work, which may ask it in turn.
+// Serve sets the desk that checks the fleet's work, which may ask the Keeper in turn.
 func (k *Keeper) Serve(desk *proving.Desk) { k.desk = desk }
 
-// Run looks into the register now and then, until ctx ends.
+// Run looks into the register from time to time until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -131,7 +131,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// mayDiffer reports whether a look may find something else than the last one.
+// mayDiffer reports whether a look may find something that the last one did not.
 func (k *Keeper) mayDiffer(now time.Time) bool {
 	declared := k.opt.Fleet.Declared()
 	k.looking.Lock()
@@ -139,8 +139,8 @@ func (k *Keeper) mayDiffer(now time.Time) bool {
 	return k.open || k.stamp != k.opt.Register.Stamp() || k.declared != declared || now.Sub(k.looked) >= lookAnyway || now.Before(k.looked)
 }
 
-// Look brings the agents in line with the register: who waits is held at once, and goes
-// on after its answer is where it finds it next.
+// Look brings the agents in line with the register: an agent that waits is stopped at once,
+// and continues when its answer is queued for it.
 func (k *Keeper) Look(ctx context.Context) {
 	k.looking.Lock()
 	defer k.looking.Unlock()
@@ -149,7 +149,7 @@ func (k *Keeper) Look(ctx context.Context) {
 	waiting, open, err := k.settled(ctx)
 	if err != nil {
 		k.opt.Log.Warn(err.Error())
-		stamp = approval.Stamp{} // it is tried again
+		stamp = approval.Stamp{} // so that it is tried again
 	}
 	k.stamp, k.declared, k.looked, k.open = stamp, declared, time.Now(), len(open) > 0
 	maps.DeleteFunc(k.routed, func(id string, _ bool) bool {
@@ -160,9 +160,9 @@ func (k *Keeper) Look(ctx context.Context) {
 	}
 }
 
-// settled ends the requests that nobody needs answered, gives the others the names that
-// their agents have now, and returns those that are open: they wait, or their agents do not
-// have the answer yet. The register is read again only if anything has changed.
+// settled ends the requests that need no answer, updates agents' names in the others, and
+// returns the open ones: those that wait, and those whose answer the agent does not have
+// yet. It reads the register again only if it has changed something.
 func (k *Keeper) settled(ctx context.Context) (waiting, open []approval.Request, err error) {
 	read := func() (done []approval.Request) {
 		var err2 error
@@ -176,7 +176,7 @@ func (k *Keeper) settled(ctx context.Context) (waiting, open []approval.Request,
 	now, done := time.Now(), read()
 	ended, failed := k.opt.Register.SettleOf(ctx, waiting, done, k.undeclared, now)
 	k.ended(ended, failed)
-	early := func(r approval.Request) bool { return r.At.After(now) } // its time begins again
+	early := func(r approval.Request) bool { return r.At.After(now) } // the clock was set back: its time begins again
 	if len(ended) > 0 || slices.ContainsFunc(waiting, early) {
 		read()
 	}
@@ -186,7 +186,7 @@ func (k *Keeper) settled(ctx context.Context) (waiting, open []approval.Request,
 	return waiting, open, err
 }
 
-// lookAt is Look for one agent.
+// lookAt brings one agent in line with the register.
 func (k *Keeper) lookAt(ctx context.Context, a Agent, waiting, open []approval.Request) {
 	now := a.Now()
 	mine := func(r approval.Request) bool { return r.Key == now.Key && !now.Removed }
@@ -195,7 +195,7 @@ func (k *Keeper) lookAt(ctx context.Context, a Agent, waiting, open []approval.R
 	switch {
 	case asks != nil:
 		awaits(a, asks)
-	case owed != nil: // it is held until its answer is queued
+	case owed != nil: // stopped until its answer is queued
 		if now.Awaits == nil {
 			awaits(a, owed)
 		}
@@ -207,7 +207,7 @@ func (k *Keeper) lookAt(ctx context.Context, a Agent, waiting, open []approval.R
 	}
 }
 
-// LookIfOpen looks, if anything is open, after what may have made it needless.
+// LookIfOpen looks if requests are open, after an event that may have made some needless.
 func (k *Keeper) LookIfOpen(ctx context.Context) {
 	k.looking.Lock()
 	open := k.open
@@ -217,15 +217,15 @@ func (k *Keeper) LookIfOpen(ctx context.Context) {
 	}
 }
 
-// awaits says what an agent waits for, where that is new; nil: nothing.
+// awaits tells an agent what it waits for, if that has changed; nil: nothing.
 func awaits(a Agent, now *status.Approval) {
 	if was := a.Now().Awaits; was != now && (was == nil || now == nil || *was != *now) {
 		a.Awaits(now)
 	}
 }
 
-// holdsUp reports whether a request keeps its agent from working until it is answered:
-// one about an entry that is set aside does not.
+// holdsUp reports whether a request keeps its agent from working until it is answered. A
+// request about an entry that is set aside does not.
 func (n Standing) holdsUp(r approval.Request) bool {
 	return !r.Aside && (r.Entry == "" || !slices.Contains(n.Aside, r.Entry))
 }

@@ -14,8 +14,8 @@ import (
 	"heartbeat/orchestrator/proving"
 )
 
-// AnswerStopped is Keeper.Answer for a fleet that no scheduler runs: the next one
-// tells the agent.
+// AnswerStopped is Keeper.Answer for a fleet that no scheduler runs. The next run hands the
+// answer over.
 func AnswerStopped(ctx context.Context, stateDir, id string, a approval.Answer) (approval.Request, error) {
 	r, err := approval.Of(stateDir).Answer(ctx, id, a, time.Now())
 	if err != nil {
@@ -24,7 +24,7 @@ func AnswerStopped(ctx context.Context, stateDir, id string, a approval.Answer) 
 	return r, noteStopped(stateDir, time.Now(), r)
 }
 
-// noteStopped writes down what has become of requests, where no scheduler does.
+// noteStopped writes what has become of requests to the journal while no scheduler runs.
 func noteStopped(stateDir string, now time.Time, all ...approval.Request) error {
 	j, err := journal.Open(stateDir)
 	if err != nil {
@@ -38,8 +38,8 @@ func noteStopped(stateDir string, now time.Time, all ...approval.Request) error 
 	return errors.Join(err, j.Close())
 }
 
-// SettleStopped withdraws, for a fleet that no scheduler runs, the requests that nobody
-// needs any more, or that gone, if it is not nil, returns a reason for.
+// SettleStopped withdraws requests of a fleet that no scheduler runs: those that need no
+// answer any more, and those for which gone, if it is not nil, returns a reason.
 func SettleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone func(approval.Request) string) error {
 	known, err := memory.Read(stateDir)
 	if err != nil {
@@ -52,7 +52,7 @@ func SettleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone f
 	ended, err := approval.Of(stateDir).Settle(ctx, func(r approval.Request) (why string) {
 		a := f.Agent(r.Agent)
 		for name, id := range who {
-			if r.Key != "" && id.Key == r.Key { // it may have another name now
+			if r.Key != "" && id.Key == r.Key { // its name may have changed
 				a = f.Agent(name)
 			}
 		}
@@ -78,11 +78,11 @@ func SettleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone f
 	return errors.Join(err, noteStopped(stateDir, now, ended...))
 }
 
-// errSilent means that a directory neither opens nor fails to.
+// errSilent means that opening a directory hangs.
 var errSilent = errors.New("its directory does not answer")
 
-// answering calls what looks into an agent's directory, and waits no longer for it than a
-// person likes to.
+// answering calls a function that reads an agent's directory, and does not wait for it longer
+// than a person would.
 func answering(agent string, look func() (string, error)) (string, error) {
 	type found struct {
 		text string

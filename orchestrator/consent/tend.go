@@ -13,7 +13,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// tend sees to the requests of an agent, beside the others. Its caller holds looking.
+// tend starts the work on an agent's requests. The caller holds looking.
 func (k *Keeper) tend(ctx context.Context, a Agent) {
 	if t := k.tended[a]; t != nil {
 		t.again = true
@@ -38,15 +38,14 @@ func (k *Keeper) tend(ctx context.Context, a Agent) {
 	})
 }
 
-// Tends reports whether something is being done about an agent's requests.
+// Tends reports whether work on an agent's requests is in progress.
 func (k *Keeper) Tends(a Agent) bool {
 	k.looking.Lock()
 	defer k.looking.Unlock()
 	return k.tended[a] != nil
 }
 
-// Wait waits until what is being done about the requests of agents is done, but no
-// longer than patience.
+// Wait waits until the work on the agents' requests is done, but no longer than patience.
 func (k *Keeper) Wait(patience time.Duration, agents ...Agent) {
 	clock := time.NewTimer(patience)
 	defer clock.Stop()
@@ -65,9 +64,9 @@ func (k *Keeper) Wait(patience time.Duration, agents ...Agent) {
 	}
 }
 
-// tendTo withdraws what nobody needs of an agent's requests, brings the answers on their
-// way and, if nothing else waits, lets it go on. It returns false where that has to be
-// tried again.
+// tendTo withdraws an agent's needless requests, sends the answers on their way and, if
+// nothing else waits, lets the agent continue. It returns false if it has to be tried
+// again.
 func (k *Keeper) tendTo(ctx context.Context, a Agent) bool {
 	ctx, cancel := context.WithTimeout(ctx, tendPatience)
 	defer cancel()
@@ -107,8 +106,8 @@ func (k *Keeper) tendTo(ctx context.Context, a Agent) bool {
 	return err == nil && failed == nil
 }
 
-// TendAsides brings what is set aside of an agent's queue in line with what people have
-// answered. It returns false where that has to be tried again.
+// TendAsides brings an agent's entries that are set aside in line with the answers. It
+// returns false if it has to be tried again.
 func (k *Keeper) TendAsides(ctx context.Context, a Agent) bool {
 	now := a.Now()
 	w, err := k.desk.Tend(ctx, now.Declared, now.Key)
@@ -122,9 +121,9 @@ func (k *Keeper) TendAsides(ctx context.Context, a Agent) bool {
 	return true
 }
 
-// tellAnswers brings the answers that an agent does not know on their way: one to what
-// was asked for an entry that is to be proven comes with its next hand-over, which
-// comes before everything else (proving); every other one is queued.
+// tellAnswers sends the answers that an agent does not have on their way. The answer to a
+// request about an entry that has to be proven comes with that entry's next hand-over, which
+// comes before anything else (package proving). Every other answer is queued.
 func (k *Keeper) tellAnswers(ctx context.Context, a Agent, now Standing) error {
 	done, err := k.opt.Register.Done()
 	if err != nil {
@@ -162,11 +161,11 @@ func (k *Keeper) route(a Agent, r approval.Request) {
 	}
 }
 
-// AnswerPrefix begins the ids of the entries by which agents learn answers.
+// AnswerPrefix begins the ids of entries that hand answers to agents.
 const AnswerPrefix = "approval-"
 
-// tellAnswer queues one answer before all that waits behind it; a queue that is full
-// is no reason against it, and it is nothing that has to be proven or approved.
+// tellAnswer queues an answer in front of everything else, even if the queue is full. The
+// entry does not have to be proven or approved.
 func (k *Keeper) tellAnswer(ctx context.Context, a Agent, cfg *config.Agent, r approval.Request) error {
 	l := inbox.Letter{ID: AnswerPrefix + r.ID, Source: "approval", Prompt: r.HandOver(), Idempotent: true, Most: math.MaxInt, Urgent: true}
 	if cfg.Until != nil {
@@ -188,8 +187,8 @@ func (k *Keeper) tellAnswer(ctx context.Context, a Agent, cfg *config.Agent, r a
 	return nil
 }
 
-// Recall lets agents go on with their conversations for which an earlier run has queued
-// an answer.
+// Recall makes agents continue their conversations if an earlier run has queued an answer
+// for them.
 func (k *Keeper) Recall() {
 	for _, a := range k.opt.Fleet.Agents() {
 		if held, err := a.Holds(a.Now().Declared, AnswerPrefix); err == nil && held {

@@ -17,8 +17,8 @@ import (
 
 var _ proving.Approvals = (*Keeper)(nil)
 
-// Of implements proving.Approvals: all that until.approve names are asked at once, and
-// only if each is approved it is a yes.
+// Of implements proving.Approvals. All names in until.approve are asked at once, and it is a
+// yes only if each is approved.
 func (k *Keeper) Of(q proving.Ask) (proving.Say, error) {
 	if len(q.Until.Approve) == 0 {
 		return proving.Say{Answer: proving.NotAsked}, nil
@@ -45,8 +45,8 @@ func (k *Keeper) Of(q proving.Ask) (proving.Say, error) {
 	return say, nil
 }
 
-// asksNoMore withdraws those of some requests that wait: they would keep the agent from
-// its next iteration.
+// asksNoMore withdraws the requests that still wait, which would keep the agent from its next
+// iteration.
 func (k *Keeper) asksNoMore(all []approval.Request) {
 	ctx := context.Background()
 	k.settle(ctx, func(r approval.Request) string {
@@ -58,7 +58,7 @@ func (k *Keeper) asksNoMore(all []approval.Request) {
 	k.Look(ctx)
 }
 
-// ask asks for one name, once for what is shown.
+// ask files the request for one name, once for what people are shown.
 func (k *Keeper) ask(q proving.Ask, name string) (approval.Request, error) {
 	var rules config.Approvals
 	for _, a := range k.opt.Fleet.Agents() {
@@ -77,7 +77,7 @@ func (k *Keeper) ask(q proving.Ask, name string) (approval.Request, error) {
 	return k.file(context.Background(), r, rules)
 }
 
-// isDone is the question about a prompt whose check has passed.
+// isDone returns the question about a prompt whose check has passed.
 func isDone(prompt string) string {
 	const passed = "Its check has passed."
 	if prompt = foreign.Short(strings.TrimSpace(prompt), 120); prompt == "" {
@@ -86,7 +86,8 @@ func isDone(prompt string) string {
 	return "Is this done? " + strconv.Quote(prompt) + " " + passed
 }
 
-// together is what several requests say: each has to be approved, and one no is a no.
+// together combines the answers to several requests: each must be approved, and one no is a
+// no.
 func together(all []approval.Request) proving.Say {
 	say := proving.Say{Answer: proving.Approved}
 	var by []string
@@ -108,8 +109,7 @@ func together(all []approval.Request) proving.Say {
 	return say
 }
 
-// mostAnswers is how much of answers an agent is told at once, with the next ones after
-// that.
+// mostAnswers limits how much of the answers an agent is told at once; the rest follows.
 const mostAnswers = inbox.MaxAnswers
 
 // Asked implements proving.Approvals.
