@@ -13,23 +13,23 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// Aside is an entry that was set aside until a person has answered, and has not ended
-// since: what the agent's own file says of it is not believed.
+// Aside is an entry that was set aside until a person answers, and that has not ended yet.
+// It is kept here because the agent can write the file in its own directory.
 type Aside struct {
 	Flight inbox.InFlight `json:"flight"`
-	// Conversation is the client's in which it was worked on, "" where that is not known:
-	// its next iteration goes on in it.
+	// Conversation is the client's conversation in which it was worked on, and in which its
+	// next iteration continues; "": not known.
 	Conversation string `json:"conversation,omitempty"`
 }
 
-// asidesName is the folder of what is set aside, of all agents.
+// asidesName is the folder of the entries that are set aside, of all agents.
 const asidesName = "asides"
 
 func asideFolder(stateDir, key string) string {
 	return filepath.Join(stateDir, asidesName, filepath.Base(key))
 }
 
-// KeepAside records an entry that is set aside, durably.
+// KeepAside durably records an entry that is set aside.
 func KeepAside(stateDir, key string, a Aside) error {
 	if !inbox.IsDelivery(a.Flight.DeliveryID) {
 		return fmt.Errorf("cannot record what is set aside: %q is no delivery id", a.Flight.DeliveryID)
@@ -40,7 +40,7 @@ func KeepAside(stateDir, key string, a Aside) error {
 	return nil
 }
 
-// NoAsides reports whether nothing is set aside of any agent.
+// NoAsides reports whether no agent has an entry that is set aside.
 func NoAsides(stateDir string) (bool, error) {
 	entries, err := os.ReadDir(filepath.Join(stateDir, asidesName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,9 +61,9 @@ func DropAside(stateDir, key, delivery string) error {
 	return nil
 }
 
-// Forget removes all that is kept of an agent that is not remembered any more: another one
-// may have its key. What is set aside stands in the agent's own directory, and is handed
-// over again if that is declared another time.
+// Forget removes everything about an agent that is no longer remembered, because another
+// agent may get its key. Its entries that are set aside stay in its own directory, and are
+// handed over again if that directory is declared again.
 func Forget(stateDir, key string) error {
 	path, folder := bookPath(stateDir, key), asideFolder(stateDir, key)
 	if filepath.Dir(folder) != filepath.Join(stateDir, asidesName) {
@@ -78,7 +78,7 @@ func Forget(stateDir, key string) error {
 	return errors.Join(errs...)
 }
 
-// Asides returns what was set aside of an agent, the oldest first. With an error they are
+// Asides returns an agent's entries that are set aside, oldest first. With an error it returns
 // those that can be read.
 func Asides(stateDir, key string) (all []Aside, err error) {
 	entries, err := os.ReadDir(asideFolder(stateDir, key))
@@ -93,7 +93,7 @@ func Asides(stateDir, key string) (all []Aside, err error) {
 		}
 		var a Aside
 		switch err := state.Load(filepath.Join(asideFolder(stateDir, key), e.Name()), &a); {
-		case errors.Is(err, fs.ErrNotExist): // it has just ended
+		case errors.Is(err, fs.ErrNotExist): // the entry has just ended
 		case err != nil:
 			errs = append(errs, err)
 		case a.Flight.DeliveryID == id && a.Flight.Aside != nil:

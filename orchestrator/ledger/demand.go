@@ -17,37 +17,39 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// Demand is what one entry has to pass, other than its agent's own until: it says.
+// Demand is what one entry has to pass instead of its agent's own until:.
 type Demand struct {
-	// ID is the entry's, Inbox the file that it was queued in.
+	// ID is the entry's id, Inbox the file that it was queued in.
 	ID    string `json:"id"`
 	Inbox string `json:"inbox"`
-	// Text is the prompt: the agent can write another id into its inbox, and take the
-	// entry out of it.
+	// Text is the prompt. It identifies the entry if the agent writes another id into its
+	// inbox.
 	Text string `json:"text,omitempty"`
-	// Trigger is the one that has queued it, or "": its until: is the one that is in
-	// force when it is checked. Until is what it was when the entry was queued.
+	// Trigger is the trigger that queued the entry, or "". The check uses that trigger's
+	// until: as declared at the time of the check. Until is the one at the time of
+	// queueing.
 	Trigger string        `json:"trigger,omitempty"`
 	Until   *config.Until `json:"until"`
-	// Nothing is true if it has nothing to pass, whatever its agent's until: says, and
-	// then Until is nil.
+	// Nothing is true if the entry has nothing to pass, whatever its agent's until: says.
+	// Until is nil then.
 	Nothing bool `json:"nothing,omitempty"`
-	// Queued is true once its sender knows, or somebody has seen, that it is in its inbox:
-	// a sender that was killed before has queued nothing.
+	// Queued is true once the entry is known to be in its inbox. A sender that is killed
+	// before leaves a demand without an entry.
 	Queued bool `json:"queued,omitempty"`
-	// Passed is the delivery of it that has passed, from before its queue learns that; or "".
+	// Passed is the delivery id that has passed, or "". It is recorded before the queue
+	// learns that.
 	Passed string `json:"passed,omitempty"`
-	// GivenUp is true while it is a dead letter, which a person may queue again.
+	// GivenUp is true while the entry is a dead letter, which a person may queue again.
 	GivenUp bool      `json:"given_up,omitempty"`
 	At      time.Time `json:"at"`
-	// Due is when it is queued, if that is later than At.
+	// Due is when the entry is to be queued, if that is later than At.
 	Due time.Time `json:"due,omitzero"`
 }
 
 func (d Demand) says() bool { return (d.Until != nil) != d.Nothing }
 
-// demandFolder is where the demands of one inbox are: entries stay in their
-// directory, whatever their agent is called.
+// demandFolder returns the folder with the demands of one inbox. It is named for the inbox,
+// not the agent, because an agent may be renamed.
 func demandFolder(stateDir, inbox string) string {
 	sum := sha256.Sum256([]byte(inbox))
 	return filepath.Join(stateDir, "demands", hex.EncodeToString(sum[:8]))
@@ -58,7 +60,7 @@ func demandPath(stateDir, inbox, id string) string {
 	return filepath.Join(demandFolder(stateDir, inbox), hex.EncodeToString(sum[:16])+".json")
 }
 
-// KeepDemand records what an entry has to pass, durably, before it is queued.
+// KeepDemand durably records what an entry has to pass, before it is queued.
 func KeepDemand(stateDir string, d Demand) error {
 	if d.ID == "" || !d.says() {
 		return errors.New("cannot record what an entry has to pass: it has no id, or nothing to pass")
@@ -98,8 +100,8 @@ func DropDemand(stateDir, inbox, id string) error {
 	return nil
 }
 
-// Asks is KeepDemand for an entry that may have been queued before. end is called with
-// whether it is queued now: if not, one that was recorded before stays.
+// Asks is KeepDemand for an entry that may have been queued before. Call end with whether it
+// is queued now; if not, the demand that was recorded before stays.
 func Asks(stateDir string, d Demand) (end func(queued bool) error, err error) {
 	before, err := DemandOf(stateDir, d.Inbox, d.ID)
 	if err != nil {
@@ -120,7 +122,7 @@ func Asks(stateDir string, d Demand) (end func(queued bool) error, err error) {
 	}, nil
 }
 
-// Passes records that a delivery of an entry has passed, before its queue learns that.
+// Passes records that a delivery of an entry has passed, before the queue learns that.
 func Passes(stateDir, inbox, id, delivery string) error {
 	return change(stateDir, inbox, id, func(d *Demand) { d.Passed = delivery })
 }
@@ -130,13 +132,13 @@ func Stands(stateDir, inbox, id string) error {
 	return change(stateDir, inbox, id, func(d *Demand) { d.GivenUp, d.Queued = false, true })
 }
 
-// Lacks reports whether an outbox record is of an entry that has to pass something, and is
-// not of the delivery that has passed; nil: nothing is recorded.
+// Lacks reports whether an outbox record belongs to an entry with a demand, but not to the
+// delivery that has passed. A nil demand lacks nothing.
 func Lacks(d *Demand, of inbox.Delivery) bool {
 	return d != nil && !d.Nothing && (d.Passed == "" || d.Passed != of.DeliveryID)
 }
 
-// change changes what is recorded of an entry, if anything is.
+// change changes the demand of an entry, if there is one.
 func change(stateDir, inbox, id string, how func(*Demand)) error {
 	d, err := DemandOf(stateDir, inbox, id)
 	if err != nil || d == nil {
@@ -149,14 +151,14 @@ func change(stateDir, inbox, id string, how func(*Demand)) error {
 	return KeepDemand(stateDir, *d)
 }
 
-// GiveUp records that an entry became a dead letter: what it has to pass is kept for
-// the case that a person queues it again.
+// GiveUp records that an entry became a dead letter. Its demand is kept, because a person may
+// queue it again.
 func GiveUp(stateDir, inbox, id string) error {
 	return change(stateDir, inbox, id, func(d *Demand) { d.GivenUp = true })
 }
 
-// Demands returns those of the entries of an inbox that are not done. With an error
-// they are those that can be read.
+// Demands returns the demands of an inbox's entries that are not done. With an error it
+// returns those that can be read.
 func Demands(stateDir, inbox string) ([]Demand, error) {
 	dir := demandFolder(stateDir, inbox)
 	entries, err := os.ReadDir(dir)
@@ -179,10 +181,10 @@ func Demands(stateDir, inbox string) ([]Demand, error) {
 	return all, errors.Join(errs...)
 }
 
-// Definition is a hash of what has to be passed; it changes with it.
+// Definition returns a hash of what has to be passed.
 func Definition(u *config.Until) string {
 	passed := *u
-	passed.Aside = false // says where it waits
+	passed.Aside = false // which says only where the entry waits
 	data, err := json.Marshal(passed)
 	if err != nil { // it is plain data
 		data = []byte(err.Error())

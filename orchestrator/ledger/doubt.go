@@ -5,9 +5,9 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// Doubts returns what reports whether a record in an agent's outbox is Unproven. keyOf
-// knows the agents' keys (memory.Keys); anew is as for Unproven. It may be called by
-// several goroutines if keyOf may.
+// Doubts returns a function that reports whether a record in an agent's outbox is Unproven.
+// keyOf returns agents' keys (memory.Keys); anew is as for Unproven. The function may be
+// called by several goroutines if keyOf may.
 func Doubts(stateDir string, keyOf func(*config.Agent) (string, error), anew bool) func(a *config.Agent, d inbox.Delivery) (bool, error) {
 	return func(a *config.Agent, d inbox.Delivery) (bool, error) {
 		key, err := keyOf(a)
@@ -18,8 +18,8 @@ func Doubts(stateDir string, keyOf func(*config.Agent) (string, error), anew boo
 	}
 }
 
-// Doubtful is Doubts for who shows a record or believes it: what cannot be told counts as
-// unproven.
+// Doubtful is Doubts for callers that show or believe records: if it cannot be told, the
+// record counts as unproven.
 func Doubtful(stateDir string, keyOf func(*config.Agent) (string, error), anew bool) func(a *config.Agent, d inbox.Delivery) bool {
 	doubts := Doubts(stateDir, keyOf, anew)
 	return func(a *config.Agent, d inbox.Delivery) bool {

@@ -1,10 +1,9 @@
-// Package ledger keeps, in the state directory, what has been decided about the
-// work of agents: done means a passed verdict here, whatever the files in an
-// agent's directory say. It decides nothing.
+// Package ledger keeps, in the state directory, the verdicts about the work of agents. Work
+// is done if it has a passed verdict here, whatever the files in an agent's directory say.
+// The package decides nothing.
 //
-// Everything is synced before it is applied to a queue: a verdict that was decided
-// is applied after a crash, and not decided again. The agent's queue in turn can be
-// lost or edited without a change here.
+// A verdict is synced before it is applied to a queue, so that after a crash it is applied
+// and not decided again. If an agent's queue is lost or edited, nothing changes here.
 package ledger
 
 import (
@@ -22,38 +21,39 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// Verdict is what was decided about one check of an entry.
+// Verdict is the decision about one check of an entry.
 type Verdict struct {
 	Delivery string `json:"delivery"`
-	// Entry is the hash of its line: the agent can write the delivery id of another one.
+	// Entry is the hash of the entry's line, because the agent can write another entry's
+	// delivery id into its files.
 	Entry string `json:"entry,omitempty"`
 	// Check is the number of the check that the queue has asked for; Iteration is
 	// what people call it.
 	Check     int `json:"check"`
 	Iteration int `json:"iteration"`
-	// Claimed is when the session claimed to be done that was checked: the agent can
-	// set back the number.
+	// Claimed is when the session claimed to be done. It identifies the check too, because
+	// the agent can set back its number.
 	Claimed time.Time `json:"claimed,omitzero"`
-	// Definition is a hash of the until: that it was decided by.
+	// Definition is the hash of the until: that applied.
 	Definition string `json:"definition"`
 	Passed     bool   `json:"passed"`
 	// GiveUp is why the entry is given up, or "".
 	GiveUp inbox.Reason `json:"give_up,omitempty"`
-	// By says what has decided: "check", "promise", an approval.
+	// By says what decided: "check", "promise", or an approval.
 	By string `json:"by"`
 	// Why is what the check ended with, Output the end of what it printed.
 	Why    string        `json:"why,omitempty"`
 	Output string        `json:"output,omitempty"`
 	Took   time.Duration `json:"took"`
 	At     time.Time     `json:"at"`
-	// NotBefore is when it may be applied at the earliest; zero: at once.
+	// NotBefore is the earliest time to apply it; zero: at once.
 	NotBefore time.Time `json:"not_before,omitzero"`
-	// Answers is what people have said to what the agent has asked, and Told are the
-	// requests: with it the entry is handed over again, and nothing was checked.
+	// Answers is what people answered to the agent's requests, Told are those requests.
+	// With such a verdict nothing was checked: the entry is handed over again with Answers.
 	Answers string   `json:"answers,omitempty"`
 	Told    []string `json:"told,omitempty"`
-	// Applied is true once the queue has it. One that has not passed is applied once:
-	// a check that is asked for again is run again.
+	// Applied is true once the queue has the verdict. One that did not pass is applied
+	// once; if the check is requested again, it is run again.
 	Applied bool `json:"applied,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func (v *Verdict) Same(as Verdict) bool {
 	return v.Delivery == as.Delivery && v.Entry == as.Entry && v.Check == as.Check && v.Claimed.Equal(as.Claimed) && v.Definition == as.Definition
 }
 
-// Answered is a check that has passed, while people have not said yes to it yet.
+// Answered is a check that has passed and waits for the yes of people.
 type Answered struct {
 	Check      int           `json:"check"`
 	Claimed    time.Time     `json:"claimed,omitzero"`
@@ -72,8 +72,8 @@ type Answered struct {
 	At         time.Time     `json:"at"`
 }
 
-// Vain is how often in a row a check gave no answer, since when, and in the words of
-// room status what it was the last time, and why.
+// Vain says how often in a row a check gave no answer, since when, and, in the words of
+// package status, what happened the last time and why.
 type Vain struct {
 	Since time.Time `json:"since"`
 	Times int       `json:"times"`
@@ -81,43 +81,41 @@ type Vain struct {
 	Why   string    `json:"why"`
 }
 
-// From says who demands that an entry is proven.
+// From says where the demand that an entry be proven comes from.
 type From string
 
-// Who demands it.
+// Where demands come from.
 const (
 	FromAgent From = "agent" // the until: of its agent
 	FromEntry From = "entry" // a Demand, of send or of a trigger
 )
 
-// Course is what is known of one entry that has to be proven: the one in flight.
+// Course is what is known about an entry in flight that has to be proven.
 type Course struct {
 	Delivery string `json:"delivery,omitempty"`
-	// Entry is the hash of the line that was handed over, from when it was first seen: the
-	// agent can write another one into its record. "" where nobody has seen it.
+	// Entry is the hash of the line that was handed over, taken when it was first seen,
+	// because the agent can change its record; "": not seen yet.
 	Entry string `json:"entry,omitempty"`
-	// From says whose until: it has to pass.
+	// From says whose until: the entry has to pass.
 	From From       `json:"from,omitempty"`
 	Past guard.Past `json:"past,omitzero"`
-	// Asks is how often it was handed over again with Answers.
+	// Asks counts the hand-overs with Answers.
 	Asks int `json:"asks,omitempty"`
-	// Files is a digest of the agent's files after the last check; "" where it is not
-	// known.
+	// Files is a digest of the agent's files after the last check; "": not known.
 	Files string `json:"files,omitempty"`
-	// Answered waits for people; nil: nothing does.
+	// Answered is the passed check that waits for people; nil: none.
 	Answered *Answered `json:"answered,omitempty"`
-	// Vain counts the checks since the last verdict that gave no answer; nil: the last
-	// one gave one.
+	// Vain counts the checks without an answer since the last verdict; nil: none.
 	Vain *Vain `json:"vain,omitempty"`
-	// Verdict is the last one; nil: there is none yet.
+	// Verdict is the last verdict; nil: none yet.
 	Verdict *Verdict `json:"verdict,omitempty"`
 }
 
-// Iteration is the number of the present hand-over, from 1, as people count them.
+// Iteration returns the number of the present hand-over, counted from 1.
 func (c Course) Iteration() int { return c.Past.Iterations + c.Asks + 1 }
 
-// Stands returns the verdict about the same check as another one, or nil: there is
-// none to apply.
+// Stands returns the recorded verdict if it is about the same check as another one; nil: it
+// is not, and there is none to apply.
 func (c Course) Stands(as Verdict) *Verdict {
 	if v := c.Verdict; v != nil && v.Same(as) && (v.Passed || !v.Applied) {
 		return v
@@ -125,14 +123,13 @@ func (c Course) Stands(as Verdict) *Verdict {
 	return nil
 }
 
-// over reports whether the queue has a verdict that ends the entry.
+// over reports whether the queue has the verdict, and it ends the entry.
 func (c Course) over() bool {
 	v := c.Verdict
 	return v != nil && v.Applied && (v.Passed || v.GiveUp != "")
 }
 
-// Waits reports whether the check that a verdict is about has passed already, and
-// waits for people.
+// Waits reports whether the check of a verdict has passed already and waits for people.
 func (c Course) Waits(v Verdict) bool {
 	a := c.Answered
 	return a != nil && a.Check == v.Check && a.Claimed.Equal(v.Claimed) && a.Definition == v.Definition
@@ -143,40 +140,40 @@ type Proven struct {
 	Delivery string    `json:"delivery"`
 	By       string    `json:"by"`
 	At       time.Time `json:"at"`
-	// ID is the entry's, Record a digest of the outbox record of its verdict; "": neither
-	// is known.
+	// ID is the entry's id, Record the digest of its verdict's outbox record; both are "" if
+	// they are not known.
 	ID     string `json:"id,omitempty"`
 	Record string `json:"record,omitempty"`
 }
 
-// mostProven is how many of them are kept on disk: what becomes done is compared soon
-// afterwards. mostPassed is how many more this run remembers: a comparison reaches back
-// no further than it, and may fail for long.
+// mostProven is how many of them are kept on disk: new outbox records are compared with them
+// soon. mostPassed is how many this run remembers beside them, because comparing may fail
+// for a long time.
 const (
 	mostProven = 256
 	mostPassed = 1 << 16
 )
 
-// mostCourses is how many entries are known at once: one in flight, those that are set
-// aside, and the last ones that came in between.
+// mostCourses is how many entries are known at once: the one in flight, those that are set
+// aside, and the latest others.
 const mostCourses = 4 + inbox.MostAside
 
 // book is proofs/KEY.json.
 type book struct {
-	// Courses are those of the last entries, the one that was kept last behind.
+	// Courses are those of the latest entries, the last one at the end.
 	Courses []Course `json:"courses,omitempty"`
 	Proven  []Proven `json:"proven,omitempty"`
-	// Until is true if the agent had an until: of its own when its last session began.
+	// Until is true if the agent's own until: was declared when its last session began.
 	Until bool `json:"until,omitempty"`
-	// Since is from when on all is among Proven that has passed; zero: not known.
+	// Since is the time from which on Proven is complete; zero: not known.
 	Since time.Time `json:"since,omitzero"`
-	// Forged are digests of the last outbox records that are no verdict's.
+	// Forged are the digests of the latest outbox records that belong to no verdict.
 	Forged []string `json:"forged,omitempty"`
-	// Mark is how far the queue was compared with what is proven while a session lives.
+	// Mark is how far the outbox of a live session was compared with Proven.
 	Mark *inbox.OutboxMark `json:"mark,omitempty"`
 }
 
-// Book is what is kept of one agent. Several goroutines may use it.
+// Book is the ledger of one agent. Several goroutines may use it.
 type Book struct {
 	path   string
 	mu     sync.Mutex
@@ -188,9 +185,9 @@ func bookPath(stateDir, key string) string {
 	return filepath.Join(stateDir, "proofs", filepath.Base(key)+".json")
 }
 
-// Open reads the book of the agent with a key. A damaged one is put aside, and the
-// error, which matches state.ErrDamaged, says so beside an empty book: what was
-// decided and not applied is decided again.
+// Open reads the book of the agent with a key. A damaged book is moved aside; Open then
+// returns an empty one and an error that matches state.ErrDamaged. Verdicts that were not
+// applied are then decided again.
 func Open(stateDir, key string) (*Book, error) {
 	b := &Book{path: bookPath(stateDir, key)}
 	err := state.Load(b.path, &b.book)
@@ -206,7 +203,7 @@ func Open(stateDir, key string) (*Book, error) {
 	return b, nil
 }
 
-// Course returns what is known of an entry.
+// Course returns what is known about an entry.
 func (b *Book) Course(delivery string) Course {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -218,8 +215,8 @@ func (b *Book) Course(delivery string) Course {
 	return Course{Delivery: delivery}
 }
 
-// Keep records the course of an entry, durably. One whose verdict is passed counts
-// as proven from then on.
+// Keep durably records the course of an entry. An entry whose verdict is passed is proven
+// from then on.
 func (b *Book) Keep(c Course) error {
 	err := b.change(func(k *book) {
 		others := slices.DeleteFunc(slices.Clone(k.Courses), func(o Course) bool { return o.Delivery == c.Delivery })
@@ -235,9 +232,9 @@ func (b *Book) Keep(c Course) error {
 	return err
 }
 
-// room returns the courses without one of them where there is no room for one more: one
-// that has ended; else one that waits for nobody. Others may pass for days while one
-// that is set aside waits for a person.
+// room returns the courses, and drops one if there is no room for another: one that has
+// ended, otherwise one that waits for nobody. Many entries may come and go while one that is
+// set aside waits for a person.
 func room(all []Course) []Course {
 	if len(all) < mostCourses {
 		return all
@@ -249,7 +246,7 @@ func room(all []Course) []Course {
 	return slices.Delete(all, i, i+1)
 }
 
-// passes remembers an entry that has passed.
+// passes records an entry that has passed.
 func (b *Book) passes(delivery string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -259,8 +256,8 @@ func (b *Book) passes(delivery string) {
 	b.passed[delivery] = true
 }
 
-// Passed reports whether an entry is proven. Of those that passed before this run it
-// knows the last ones.
+// Passed reports whether an entry is proven. Of the entries that passed before this run, only
+// the latest are known.
 func (b *Book) Passed(delivery string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -270,15 +267,15 @@ func (b *Book) Passed(delivery string) bool {
 	return slices.ContainsFunc(b.book.Proven, func(p Proven) bool { return p.Delivery == delivery })
 }
 
-// Demands reports whether the agent had an until: of its own when its last session
-// began, so that this one's entries are checked without a Demand.
+// Demands reports whether the agent's own until: was declared when its last session began, so
+// that entries are checked without a Demand.
 func (b *Book) Demands() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.book.Until
 }
 
-// Begins records whether the session that is about to begin has an until: of its own.
+// Begins records whether the agent of the session that is about to begin has its own until:.
 func (b *Book) Begins(until bool) error {
 	b.mu.Lock()
 	same := b.book.Until == until && (!until || !b.book.Since.IsZero())
@@ -289,15 +286,15 @@ func (b *Book) Begins(until bool) error {
 	return b.change(func(k *book) { k.begins(until, time.Now()) })
 }
 
-// Mark is what Marks has kept; nil: nothing.
+// Mark returns what Marks has saved; nil: nothing.
 func (b *Book) Mark() *inbox.OutboxMark {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.book.Mark
 }
 
-// Marks keeps how far the queue was compared, for a scheduler that finds a session that
-// was killed; nil: to its end.
+// Marks saves how far the outbox was compared, for a scheduler that finds the session killed;
+// nil: to its end.
 func (b *Book) Marks(m *inbox.OutboxMark) error {
 	if b.Mark() == nil && m == nil {
 		return nil
@@ -305,7 +302,7 @@ func (b *Book) Marks(m *inbox.OutboxMark) error {
 	return b.change(func(k *book) { k.Mark = m })
 }
 
-// change writes a changed book; if that fails, it is what it was.
+// change saves a changed book. If that fails, the book stays as it was.
 func (b *Book) change(how func(*book)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

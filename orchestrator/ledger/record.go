@@ -13,10 +13,10 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// mostForged is how many records are known that somebody else has written.
+// mostForged limits how many forged records are remembered.
 const mostForged = 256
 
-// digestOf is another one for each record that says something else, times included.
+// digestOf returns a digest of everything in a record, times included.
 func digestOf(d inbox.Delivery) string {
 	data, err := json.Marshal(d)
 	if err != nil { // it is plain data
@@ -26,7 +26,7 @@ func digestOf(d inbox.Delivery) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// Records keeps which record is that of an entry's verdict, before the outbox has it.
+// Records saves the outbox record of an entry's verdict, before the outbox has it.
 func (b *Book) Records(d inbox.Delivery) error {
 	return b.change(func(k *book) {
 		k.Proven = slices.Clone(k.Proven)
@@ -38,7 +38,7 @@ func (b *Book) Records(d inbox.Delivery) error {
 	})
 }
 
-// Forges keeps which records somebody else has written.
+// Forges saves which records are forged.
 func (b *Book) Forges(all []inbox.Delivery) error {
 	if len(all) == 0 {
 		return nil
@@ -54,8 +54,8 @@ func (b *Book) Forges(all []inbox.Delivery) error {
 	})
 }
 
-// Differs reports whether an outbox record is of an entry that is proven, and is not the
-// record of its verdict: another time, iteration or reply, or a second one.
+// Differs reports whether an outbox record belongs to a proven entry but is not the record of
+// its verdict: it has another time, iteration or reply, or is a second one.
 func (b *Book) Differs(d inbox.Delivery) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,9 +73,9 @@ func (k *book) differs(d inbox.Delivery) bool {
 	return named
 }
 
-// doubts reports whether an outbox record is not that of a verdict although it has to be.
-// What was done before anybody kept that is not doubted, as far as the record's own time
-// tells; of a prompt that is new, anything else is.
+// doubts reports whether an outbox record should be that of a verdict and is not. Records
+// from before verdicts were kept, by their own time, are not doubted, unless anew says that
+// the prompt is new.
 func (k *book) doubts(d inbox.Delivery, anew bool) bool {
 	switch {
 	case slices.Contains(k.Forged, digestOf(d)), k.differs(d):
@@ -86,10 +86,10 @@ func (k *book) doubts(d inbox.Delivery, anew bool) bool {
 	return anew || !k.Since.IsZero() && d.AcknowledgedAt.After(k.Since)
 }
 
-// Unproven reports whether an outbox record is of an entry that has to pass something, and
-// is not that of its passing: whoever can write the outbox can have written it. key is its
-// agent's, "" where that is not known; anew says that the entry was queued for the first
-// time since there is an until:.
+// Unproven reports whether an outbox record belongs to an entry that has to pass something,
+// and is not the record of its passing: the agent may have written it. key is the agent's,
+// "" if it is not known. anew says that the entry was queued for the first time since the
+// until: was declared.
 func Unproven(stateDir, key, path string, d inbox.Delivery, anew bool) (bool, error) {
 	demand, err := DemandOf(stateDir, path, d.ID)
 	if err != nil || Lacks(demand, d) {
@@ -107,7 +107,7 @@ func Unproven(stateDir, key, path string, d inbox.Delivery, anew bool) (bool, er
 	return k.doubts(d, anew), nil
 }
 
-// trim keeps what is proven within its room, and from when on all of it is known.
+// trim drops the oldest proven entries if there are too many, and adjusts Since.
 func (k *book) trim() {
 	if over := len(k.Proven) - mostProven; over > 0 {
 		k.Proven = k.Proven[over:]
@@ -117,7 +117,7 @@ func (k *book) trim() {
 	}
 }
 
-// begins says that all is known that is proven from now on.
+// begins records that Proven is complete from now on.
 func (k *book) begins(until bool, now time.Time) {
 	if until && (!k.Until || k.Since.IsZero()) {
 		k.Since = now
