@@ -10,7 +10,7 @@ import (
 
 // What a person does to a live session.
 
-// Why sessions end that a person has ended.
+// The reasons of sessions that a person has ended.
 const (
 	FinishRestarted = "restarted by a person"
 	FinishCancelled = "cancelled by a person"
@@ -30,10 +30,10 @@ func (a *Agent) Restart(now bool) bool {
 	return true
 }
 
-// Cancel ends the present turn, and its entry is given up or, with again, queued
-// once more. If only is not "", it must be the id or the delivery id of that entry.
-// The result is known when Cancels returns nil. It returns the entry, nil in a turn
-// without one; if there is nothing to cancel, why.
+// Cancel ends the present turn and gives up its entry or, with again, queues it once more.
+// If only is not "", it must be the id or the delivery id of that entry. Cancel returns the
+// entry, nil in a turn without one; if there is nothing to cancel, it returns why. It is
+// carried out once Cancels returns nil.
 func (a *Agent) Cancel(only string, again bool) (work *hook.Work, why string) {
 	work, why = a.cancellable()
 	if why != "" {
@@ -56,8 +56,8 @@ func (a *Agent) Cancel(only string, again bool) (work *hook.Work, why string) {
 	return work, ""
 }
 
-// cancellable returns the entry in flight, nil in a turn without one; or why there
-// is nothing to cancel.
+// cancellable returns the entry in flight, nil in a turn without one; or why there is
+// nothing to cancel.
 func (a *Agent) cancellable() (work *hook.Work, why string) {
 	switch l := a.life; {
 	case l.is == Starting:
@@ -78,11 +78,11 @@ func (a *Agent) cancellable() (work *hook.Work, why string) {
 	return a.past.left.inFlight, ""
 }
 
-// Cancels returns what a person has asked to cancel and is not carried out yet, or
+// Cancels returns what a person has asked to cancel while that is not carried out yet, or
 // nil.
 func (a *Agent) Cancels() *inbox.Cancellation { return a.life.cancels }
 
-// overtakes reports whether a session has gone past what is to be cancelled.
+// overtakes reports whether a session is past the entry that is to be cancelled.
 func overtakes(r session.Report, c *inbox.Cancellation) bool {
 	if c.Delivery == "" {
 		return r.Work != nil || r.Phase == hook.Waiting
@@ -90,7 +90,7 @@ func overtakes(r session.Report, c *inbox.Cancellation) bool {
 	return r.Work == nil || r.Work.DeliveryID != c.Delivery
 }
 
-// overtaken forgets what was to be cancelled: it was already done.
+// overtaken drops the wish to cancel: the entry was already done.
 func (a *Agent) overtaken() {
 	c := a.life.cancels
 	a.note(journal.Event{Kind: journal.Cancelled, Reason: "too late: it had finished", Detail: entryText(c), Session: a.life.session})

@@ -1,18 +1,17 @@
-// Package agent is one agent of a fleet as its scheduler knows it, and nothing
-// else: no file, no process, no clock and no lock. Each thing that happens to the
-// agent is a method that is told the time; what has to be done about it is kept in
-// the agent until the scheduler takes it: orders for its session (Orders), lines
-// for the journal (Notes), a queue to look into (WantsLook), alarms (Next), and
-// what it has begun (Doing).
+// Package agent is the scheduler's model of one agent of a fleet. It has no files, no
+// processes, no clock and no locks. Each event is a method that is told the time. What has
+// to be done about it stays in the agent until the scheduler takes it: orders for the
+// session (Orders), lines for the journal (Notes), a queue to look into (WantsLook), alarms
+// (Next), and what was begun (Doing).
 //
-// An agent is four things, each of its own type: its wish (what people and the
-// configuration want of it: paused, removed, another definition), its place (its
-// directory: ours, lost, or being locked anew), its life (what is done with it now:
-// nothing, recovering, starting, a live session), and its past (what is remembered
-// of its failures, and of what they left).
+// An agent has four parts, each with a type of its own: its wish (what people and the
+// configuration want: paused, removed, another definition), its place (its directory: ours,
+// lost, or being locked again), its life (what is being done with it: nothing, recovering,
+// starting, a live session), and its past (what is remembered of failures and of what they
+// left).
 //
-// Why nothing is started is not a state. It is the first of the Gates that says no,
-// and idle, waiting, backing-off, parked and held are its names.
+// Why nothing is started is not a state. It is the first of the Gates that says no; idle,
+// waiting, backing-off, parked and held are names for that.
 package agent
 
 import (
@@ -37,7 +36,7 @@ type Agent struct {
 	past  past
 	queue queue
 	check checking
-	// idle is why it does nothing if no gate says no.
+	// idle is why it does nothing although no gate says no.
 	idle   string
 	shown  shown
 	alarms alarms
@@ -47,19 +46,20 @@ type Agent struct {
 	told   told
 }
 
-// shown is what was last said about it.
+// shown is what was last published about it.
 type shown struct {
 	Reason
 	since time.Time
 	moves int // changes of state
-	// was is what kept it last, held or parked, since when, and left when that ended.
+	// was is the last state that kept it, held or parked, and since when; left is when that
+	// ended.
 	was      Reason
 	wasSince time.Time
 	left     time.Time
 }
 
-// moment is how long an agent that is held or parked may be tried, or asked, without a new
-// time from when it counts as that.
+// moment is how long an agent may leave the state held or parked, to be tried, and still keep
+// the time since when it is in it.
 const moment = 10 * time.Second
 
 // done is what it has achieved in this run.
@@ -68,7 +68,7 @@ type done struct {
 	spent                      usage.Sum
 }
 
-// told is what others have to be told; see Orders and Notes.
+// told is what others are still to be told; see Orders and Notes.
 type told struct {
 	orders []session.Order
 	notes  []journal.Event
@@ -82,8 +82,8 @@ func New(def *config.Agent, now time.Time) *Agent {
 // Def returns the definition in force.
 func (a *Agent) Def() *config.Agent { return a.def }
 
-// Declared returns the definition in the file: triggers follow it and do not wait
-// for the next session.
+// Declared returns the definition in the file. Triggers use it at once, before the next
+// session does.
 func (a *Agent) Declared() *config.Agent {
 	if a.wish.next != nil {
 		return a.wish.next
@@ -91,7 +91,7 @@ func (a *Agent) Declared() *config.Agent {
 	return a.def
 }
 
-// State returns what was last said about what it does.
+// State returns the state that was last published.
 func (a *Agent) State() status.State { return a.shown.State }
 
 // Moves returns how many times its state has changed.
@@ -128,8 +128,8 @@ func (a *Agent) Inherit(kept status.AgentState) {
 	a.past.left.outcome, a.life.session, a.past.loss = kept.Last, kept.Session, kept.QueueLost
 }
 
-// Settle brings what is said about the agent in line with what it is. If its state
-// has changed, it returns the line of the journal that says so.
+// Settle brings the published state in line with the real one. If the state has changed, it
+// returns the journal line for that.
 func (a *Agent) Settle(now time.Time) (changed *journal.Event) {
 	r := a.Standing(now)
 	if r.State != status.Waiting {
@@ -149,7 +149,7 @@ func (a *Agent) Settle(now time.Time) (changed *journal.Event) {
 	}
 }
 
-// follow sets since when it is what it is now, after a change.
+// follow sets since when the agent is in its state, after a change.
 func (s *shown) follow(from, to Reason, now time.Time) {
 	since := now
 	if to.keeps() && s.was.State == to.State && s.was.Text == to.Text && now.Sub(s.left) < moment {
@@ -161,7 +161,7 @@ func (s *shown) follow(from, to Reason, now time.Time) {
 	s.since = since
 }
 
-// keeps reports whether an agent that is so is held or parked.
+// keeps reports whether a state is held or parked.
 func (r Reason) keeps() bool { return r.State == status.Held || r.State == status.Parked }
 
 // Describe returns what readers are told about the agent, except its triggers.
@@ -187,7 +187,7 @@ func (a *Agent) Describe() status.AgentState {
 	}
 	if a.life.is == Live {
 		last := a.life.last
-		if last.Acknowledged > 0 || last.Denied != nil { // otherwise the last session's say more
+		if last.Acknowledged > 0 || last.Denied != nil { // otherwise those of the last session say more
 			d.Denied = last.Denied
 		}
 		d.Phase, d.Work, d.Tool, d.Silent = last.Phase, last.Work, last.Tool, last.Silent

@@ -18,17 +18,17 @@ const (
 	Inspect              // look at a directory that may be half removed or half made
 	Count                // count what is queued for an agent that does not start
 	Reclaim              // free disk space that could not be freed yet
-	Ask                  // ask whether what keeps sessions from working is gone
-	Meet                 // see whether the client that it is held for is still there
+	Ask                  // check whether the obstacle to sessions is gone
+	Meet                 // check whether the client because of which it is held is still installed
 	alarmCount
 )
 
-// alarms are when, or zero.
+// alarms has the time of each alarm, zero if it is not set.
 type alarms [alarmCount]time.Time
 
 func (s *alarms) set(a Alarm, at time.Time) { s[a] = at }
 
-// When, besides Tail.
+// The delays of alarms other than Tail.
 const (
 	// InspectEvery is how often to look for a lost directory.
 	InspectEvery = time.Second
@@ -70,8 +70,8 @@ func (a *Agent) Next() time.Time {
 	return slices.MinFunc(all, time.Time.Compare)
 }
 
-// Ring says that a time that Next returned has come. A delay that is over ends, and
-// everything else that is due is returned.
+// Ring handles a time that Next returned. It ends delays that are over, and returns the alarms
+// that are due.
 func (a *Agent) Ring(now time.Time) (due []Alarm) {
 	p := &a.past
 	over := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }

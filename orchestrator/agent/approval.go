@@ -21,19 +21,18 @@ func (a *Agent) Awaits(w *status.Approval) {
 
 func (a *Agent) awaitsReason() string { return status.ForApproval + a.wish.awaits.Question.String() }
 
-// IsAnswered says that the answer to what it has asked is queued: the next session
-// goes on with the conversation in which it has asked.
+// IsAnswered says that the answer to the agent's request is queued. The next session continues
+// the conversation in which it asked.
 func (a *Agent) IsAnswered(now time.Time) {
 	a.wish.answered = now
 	a.queue.stale = true
 }
 
-// answerWithin is how long an answer that is queued may wait for a session, and is
-// still given in the conversation in which it was asked for.
+// answerWithin is how long a queued answer may wait for a session and still be given in the
+// conversation in which the agent asked.
 const answerWithin = 7 * 24 * time.Hour
 
-// resumesUntil returns until when sessions go on with that conversation; zero: they
-// do not.
+// resumesUntil returns until when sessions continue that conversation; zero: they do not.
 func (a *Agent) resumesUntil() time.Time {
 	if a.wish.answered.IsZero() {
 		return time.Time{}
@@ -41,7 +40,7 @@ func (a *Agent) resumesUntil() time.Time {
 	return a.wish.answered.Add(answerWithin)
 }
 
-// heardAnswer notes that a session which began after the answer was queued has worked.
+// heardAnswer records that a session which began after the answer was queued has worked.
 func (a *Agent) heardAnswer(acknowledged int) {
 	if acknowledged > 0 && a.life.started.After(a.wish.answered) {
 		a.wish.answered = time.Time{}

@@ -6,26 +6,26 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// blocked is what keeps an agent's sessions from working, for certain: "" where
-// nothing is known. It is no failure, and ends when it is asked again and gone.
+// blocked is an obstacle that certainly keeps an agent's sessions from working; "": none is
+// known. It is not a failure, and ends when a check finds it gone.
 type blocked struct {
 	why, fix string
 	since    time.Time
-	// answers, if not "", were in place when a session's client asked a person at
-	// its start: another session is started when they have changed.
+	// answers, if not "", were in place when a client asked a person at the start of a
+	// session. Another session is started when they have changed.
 	answers string
 }
 
-// How soon to check again: the older it is, the later.
+// How soon to check again: the older the obstacle, the later.
 const (
 	askSoon = 5 * time.Second
 	askLate = time.Minute
-	// tryAgain is when a session is started to see whether its client still asks,
-	// although no known answer has changed.
+	// tryAgain is the time after which a session is started although no known answer has
+	// changed, to see whether its client still asks.
 	tryAgain = 30 * time.Minute
 )
 
-// blocks holds the agent until what f names is gone.
+// blocks holds the agent until the obstacle that f names is gone.
 func (a *Agent) blocks(f Failed, now time.Time) {
 	b := blocked{why: f.Text, fix: f.Fix, since: now}
 	if a.past.blocked.why != "" {
@@ -42,12 +42,12 @@ func (a *Agent) askLater(now time.Time) {
 	}
 }
 
-// askDelay is when to ask again about what is so old.
+// askDelay returns how soon to check again for an obstacle of some age.
 func askDelay(age time.Duration) time.Duration { return min(max(age/2, askSoon), askLate) }
 
-// Asked is whether what keeps its sessions from working is still there: nil where
-// nothing is known of it. Any other failure than that says nothing about it.
-// answers are those that are in place now; see launch.Prepared.
+// Asked takes the result of a check whether the obstacle is still there; nil: it is gone. A
+// failure of the check for another reason changes nothing. answers are those in place now;
+// see launch.Prepared.
 func (a *Agent) Asked(f *Failed, answers string, now time.Time) {
 	b := a.past.blocked
 	switch {
@@ -65,20 +65,20 @@ func (a *Agent) Asked(f *Failed, answers string, now time.Time) {
 	}
 }
 
-// Foresees holds an agent that would start at the next prompt, where nothing could
-// work then.
+// Foresees holds an agent that would start at the next prompt, because its session could not
+// work.
 func (a *Agent) Foresees(f Failed, now time.Time) {
 	if f.Blocks && a.Wants(now) {
 		a.blocks(f, now)
 	}
 }
 
-// AskNow has it asked again at once. It returns false where nothing keeps them.
+// AskNow makes the check happen at once. It returns false if there is no obstacle.
 func (a *Agent) AskNow(now time.Time) bool {
 	if a.past.blocked.why == "" || a.wish.removed {
 		return false
 	}
-	a.past.blocked.answers = "" // somebody wants it to be tried
+	a.past.blocked.answers = "" // a person wants it to be tried
 	a.alarms.set(Ask, now)
 	return true
 }

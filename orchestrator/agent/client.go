@@ -6,29 +6,29 @@ import (
 	"heartbeat/config"
 )
 
-// Client is what is known of the program that an agent's sessions start.
+// Client is what is known about the client that an agent's sessions start.
 type Client struct {
-	// ID changes with the program; "": nothing is known of it.
+	// ID identifies the program and its version; "": nothing is known about it.
 	ID string
-	// Name is the program for people, with its version.
+	// Name is the program with its version, for people.
 	Name string
-	// Breaks says what it does otherwise than heartbeat relies on; "": nothing, as far as
+	// Breaks says what it does differently from what heartbeat relies on; "": nothing that
 	// is known. Fix is what to do.
 	Breaks, Fix string
 }
 
-// installed is the client that the agent's last start has found, and what that means.
+// installed is the client that the agent's last start found, and what follows from it.
 type installed struct {
 	is Client
-	// probed is true while it is new, and somebody tries it.
+	// probed is true while the client is new and is being tried.
 	probed bool
 	held   bool
 	since  time.Time // of held
-	// passes is the ID of one that a person has let pass.
+	// passes is the ID of a client that a person has allowed.
 	passes string
 }
 
-// Probes takes back the start of a session: its client is new, and is tried first.
+// Probes undoes the start of a session: its client is new and is tried first.
 func (a *Agent) Probes(c Client) {
 	if a.life.is == Starting {
 		a.NotBegun("its client is new here")
@@ -36,7 +36,7 @@ func (a *Agent) Probes(c Client) {
 	}
 }
 
-// Probed says what has come of that.
+// Probed takes the result of that trial.
 func (a *Agent) Probed(c Client, now time.Time) {
 	if a.past.client.probed && a.past.client.is.ID == c.ID {
 		a.past.client.probed = false
@@ -45,8 +45,8 @@ func (a *Agent) Probed(c Client, now time.Time) {
 	}
 }
 
-// Meets says which client a session would start. It returns false if the agent is held
-// because of it, as client-drift says.
+// Meets says which client a session would start. It returns false if client-drift holds the
+// agent because of it.
 func (a *Agent) Meets(c Client, now time.Time) bool {
 	was := &a.past.client
 	was.is, was.probed = c, false
@@ -66,7 +66,7 @@ func (a *Agent) meetLater(now time.Time) {
 	}
 }
 
-// FindsClient says which client is installed now. Another one ends a hold.
+// FindsClient says which client is installed now. Another client ends a hold.
 func (a *Agent) FindsClient(id string, now time.Time) {
 	switch {
 	case !a.past.client.held:

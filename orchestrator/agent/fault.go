@@ -6,12 +6,11 @@ import (
 	"heartbeat/orchestrator/session"
 )
 
-// faultOf judges an API failure by its word.
+// faultOf classifies an API failure by its word.
 func faultOf(kind string) client.Fault { return client.Claude.Hooks.Faults[kind] }
 
-// Passing reports whether an API failure of a kind passes: what it interrupts
-// goes on once the service or the account is there again, or the configuration
-// is right.
+// Passing reports whether an API failure of a kind is temporary: interrupted work continues
+// once the service or the account works again, or the configuration is right.
 func Passing(kind string) bool {
 	f := faultOf(kind)
 	return f == client.ServiceFault || f == client.AccountFault || f == client.SettingFault
@@ -22,11 +21,11 @@ func Limited(o session.Outcome) bool {
 	return o.Why == hook.EndAPIFailure && o.Detail == client.Claude.Hooks.Limited
 }
 
-// NeedsPerson reports whether a session ended by a fault of its account that only a
-// person can mend: a login, a bill.
+// NeedsPerson reports whether a session ended because of a problem of its account that only a
+// person can solve: a login, a bill.
 func NeedsPerson(o session.Outcome) bool { return OfAccount(o) && !Limited(o) }
 
-// OfAccount reports whether a session ended by a fault of its account.
+// OfAccount reports whether a session ended because of a problem of its account.
 func OfAccount(o session.Outcome) bool {
 	return o.Why == hook.EndAPIFailure && faultOf(o.Detail) == client.AccountFault
 }

@@ -43,8 +43,8 @@ func (a *Agent) StopForLimit(why string) {
 	}
 }
 
-// IdleSince returns since when the live session has been waiting for work or for a check.
-// It is false for one that keeps its slot, or leaves it anyway.
+// IdleSince returns since when the live session has been waiting for work or for a check. ok is
+// false for a session that keeps its slot, or leaves it anyway.
 func (a *Agent) IdleSince() (since time.Time, ok bool) {
 	l := a.life
 	idle := l.last.Phase == hook.Waiting || l.last.Phase == hook.Checking
@@ -63,13 +63,12 @@ func (a *Agent) Leaves() bool {
 	return a.life.is == Live && (a.life.leaves != stays || a.life.last.Phase == hook.Ending)
 }
 
-// Boots reports whether a session is starting from which no hook has been heard
-// yet.
+// Boots reports whether a session is starting and none of its hooks has reported yet.
 func (a *Agent) Boots() bool {
 	return a.life.is == Starting || a.life.is == Live && a.life.last.Phase == hook.Starting
 }
 
-// Yield tells the live session, which waits for work, to end unless some arrives.
+// Yield tells the live session, which waits for work, to end unless work arrives.
 func (a *Agent) Yield() {
 	if a.life.is != Live {
 		return
@@ -78,5 +77,5 @@ func (a *Agent) Yield() {
 	a.order(session.Order{Yield: true})
 }
 
-// Stop ends the live session, whatever it does: the scheduler itself is ending.
+// Stop ends the live session, whatever it does, because the scheduler ends.
 func (a *Agent) Stop() { a.order(session.Order{Stop: true, Shutdown: true}) }

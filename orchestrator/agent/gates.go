@@ -8,11 +8,11 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Reason is what an agent does, or why it does nothing. What a person types about
-// it status says (status.Agent.Troubles).
+// Reason is what an agent does, or why it does nothing. Package status knows what a person
+// can type about it (status.Agent.Troubles).
 type Reason struct {
 	State status.State
-	// Text is why, and no advice: Fix is what to change first, or "". GoesOn is true
+	// Text is the reason without advice. Fix is what to change first, or "". GoesOn is true
 	// if the agent continues by itself once that is done.
 	Text, Fix string
 	GoesOn    bool
@@ -22,15 +22,15 @@ type Reason struct {
 	Paused bool
 }
 
-// Gate is one reason why nothing is started. No returns nil if it lets the agent
-// pass. It is pure: it knows the agent and the time.
+// Gate is one possible reason why nothing is started. No returns nil if the gate lets the agent
+// pass. It is a pure function of the agent and the time.
 type Gate struct {
 	Name string
 	No   func(a *Agent, now time.Time) *Reason
 }
 
-// Gates are all of them, in order. People are told the first one that says no. All
-// but the last apply whether or not anything is queued for the agent.
+// Gates are all gates, in order. People are told the first one that says no. All but the last
+// apply whether or not anything is queued for the agent.
 var Gates = []Gate{
 	{"succession", succession},
 	{"hold", hold},
@@ -47,8 +47,8 @@ var Gates = []Gate{
 	{"line", inLine},
 }
 
-// succession: an agent that was removed begins nothing, nor does one that replaces
-// agents which are not gone yet and have its name or its directory.
+// succession: a removed agent begins nothing. Nor does an agent whose predecessors, which have
+// its name or its directory, are not gone yet.
 func succession(a *Agent, _ time.Time) *Reason {
 	switch {
 	case a.wish.removed:
@@ -59,7 +59,7 @@ func succession(a *Agent, _ time.Time) *Reason {
 	return nil
 }
 
-// hold: too many failures, or one that only a person can repair.
+// hold: too many failures, or a failure that only a person can repair.
 func hold(a *Agent, _ time.Time) *Reason {
 	if a.past.held.why == "" {
 		return nil
@@ -83,7 +83,7 @@ func approval(a *Agent, _ time.Time) *Reason {
 	return &Reason{State: status.Held, Text: a.awaitsReason(), Fix: "heartbeat approval show " + w.ID, GoesOn: true}
 }
 
-// preflight: what keeps its sessions from working, when that was asked last.
+// preflight: an obstacle to its sessions, as the last check found it.
 func preflight(a *Agent, _ time.Time) *Reason {
 	if a.past.blocked.why == "" {
 		return nil
@@ -91,8 +91,8 @@ func preflight(a *Agent, _ time.Time) *Reason {
 	return &Reason{State: status.Held, Text: a.past.blocked.why, Fix: a.past.blocked.fix, GoesOn: true}
 }
 
-// onClient: a client that nobody has tried is tried first, and what its sessions rely on
-// may have changed.
+// onClient: a new client is tried first, and a client that no longer does what sessions rely on
+// may hold the agent.
 func onClient(a *Agent, _ time.Time) *Reason {
 	switch c := a.past.client; {
 	case c.probed:
@@ -110,7 +110,7 @@ func recovering(a *Agent, _ time.Time) *Reason {
 	return &Reason{State: status.Idle, Text: "recovering"}
 }
 
-// beingChecked: what its last session has left is being checked.
+// beingChecked: the entry that its last session left is being checked.
 func beingChecked(a *Agent, _ time.Time) *Reason {
 	if !a.Checks() {
 		return nil
@@ -129,7 +129,7 @@ func backOff(a *Agent, now time.Time) *Reason {
 	return &Reason{State: status.BackingOff, Text: a.past.backOff.why, Fix: a.past.fix, Until: a.past.backOff.until}
 }
 
-// withinBudget: what may be spent in this hour or day is spent.
+// withinBudget: the budget of this hour or day is used up.
 func withinBudget(a *Agent, now time.Time) *Reason {
 	if !now.Before(a.past.budget.until) {
 		return nil
@@ -137,7 +137,7 @@ func withinBudget(a *Agent, now time.Time) *Reason {
 	return &Reason{State: status.Parked, Text: a.past.budget.why, Until: a.past.budget.until}
 }
 
-// onAccount is what its account has answered when the agent was to start.
+// onAccount: its account did not let it start.
 func onAccount(a *Agent, now time.Time) *Reason {
 	switch p := a.past.parked; {
 	case p.Person:
@@ -159,7 +159,7 @@ func inPlace(a *Agent, _ time.Time) *Reason {
 	return nil
 }
 
-// inLine: something is queued, and others have the slots.
+// inLine: something is queued, and other agents have the slots.
 func inLine(a *Agent, _ time.Time) *Reason {
 	if a.queue.line == "" {
 		return nil

@@ -8,11 +8,11 @@ import "time"
 // anything else that the answers tell, the account is asked again by the next prompt.
 type login struct {
 	since   time.Time
-	answers string // that were in place soon after; "": not looked at yet
+	answers string // that were in place soon after the refusal; "": not read yet
 	changed bool
 }
 
-// refuses begins to look for another login, where only a person can help.
+// refuses starts to look for another login, if only a person can help.
 func (a *Agent) refuses(now time.Time) {
 	if a.past.parked.Person && !a.wish.removed {
 		a.past.login = login{since: now}
@@ -20,7 +20,7 @@ func (a *Agent) refuses(now time.Time) {
 	}
 }
 
-// lookedAtLogin takes the answers that are in place now.
+// lookedAtLogin takes the answers that are in place now, read from the disk.
 func (a *Agent) lookedAtLogin(answers string, now time.Time) {
 	l := &a.past.login
 	if answers == "" {
@@ -33,6 +33,6 @@ func (a *Agent) lookedAtLogin(answers string, now time.Time) {
 	a.alarms.set(Ask, now.Add(askDelay(now.Sub(l.since))))
 }
 
-// LoginChanged reports whether its account, which has refused it, may be asked again:
-// something has changed since that may be another login.
+// LoginChanged reports whether the account that refused the agent may be asked again: something
+// has changed since that may be another login.
 func (a *Agent) LoginChanged() bool { return a.life.is == None && a.past.login.changed }

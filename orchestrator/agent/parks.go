@@ -6,7 +6,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Parks takes an account's no to an agent that was about to start.
+// Parks parks an agent that was about to start, because its account said no.
 func (a *Agent) Parks(p Parking, now time.Time) {
 	switch a.life.is {
 	case Recovering, Live:
@@ -20,11 +20,10 @@ func (a *Agent) Parks(p Parking, now time.Time) {
 	a.refuses(now)
 }
 
-// OnAccount reports whether it waits for its account, or for a person to act on
-// that.
+// OnAccount reports whether it waits for its account, or for a person to repair the account.
 func (a *Agent) OnAccount() bool { return a.past.parked != Parking{} }
 
-// Unparks makes an agent that waits for its account ask again.
+// Unparks makes an agent that waits for its account ask it again.
 func (a *Agent) Unparks() {
 	if a.life.is == None && a.OnAccount() {
 		a.follow(next{state: status.Idle, reason: "its account is asked again"})

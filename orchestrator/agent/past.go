@@ -11,7 +11,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// past is what is remembered of failures and of what they left.
+// past is what is remembered of failures and of what they left behind.
 type past struct {
 	history history
 	held    held
@@ -19,12 +19,12 @@ type past struct {
 	fix     string // what to change against held or backOff, or ""
 	blocked blocked
 	client  installed
-	parked  Parking // as its account has answered
-	login   login   // that its account has refused
-	budget  wait    // a budget that it spends from is used up
+	parked  Parking // because of its account
+	login   login   // the login that its account refused
+	budget  wait    // because a budget is used up
 	left    left
-	stuck   *status.Stuck     // while the service fails
-	loss    *status.QueueLoss // that no person has acknowledged
+	stuck   *status.Stuck     // while the service keeps failing
+	loss    *status.QueueLoss // until a person acknowledges it
 	goesOn  time.Time
 }
 
@@ -96,10 +96,10 @@ func (a *Agent) WasHeld(h memory.Held, since, now time.Time) {
 	a.alarms.set(Ask, now)
 }
 
-// goesOn decides for how long the conversation of a session continues that ended
-// because it takes one entry: as long as the session would have lived. Whatever the
-// reason for one entry, `context: session` promises that queued entries share a
-// conversation; `context: entry` wants a new one for each entry anyway.
+// goesOn decides how long the conversation of a session that takes only one entry may be
+// continued: as long as the session would have lived otherwise. `context: session` promises
+// that queued entries share a conversation; `context: entry` begins a new one for each entry
+// anyway.
 func (a *Agent) goesOn(e End, now time.Time) {
 	switch c := a.def; {
 	case a.life.limited && c.Context == hook.ContextSession:

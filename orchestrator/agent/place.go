@@ -12,7 +12,7 @@ import (
 // Place is the state of an agent's directory.
 type Place int
 
-// Ours, lost, or another one in its place that is being locked.
+// Ours, lost, or replaced by another one that is being locked.
 const (
 	Ours Place = iota
 	Lost
@@ -49,10 +49,9 @@ func (a *Agent) Finds(how string) {
 // Replaced begins to lock the directory that replaced the one that was locked.
 func (a *Agent) Replaced() { a.place.is = Retaking }
 
-// Retaken says that another directory has replaced the one that was locked. What
-// went wrong in that one says nothing about it. What is in flight there is
-// recovered before a session starts in it, whatever is being done with the agent
-// now.
+// Retaken says that the directory which replaced the locked one is locked now. Failures in the
+// old one do not count any more. The entry in flight in the new one is recovered before a
+// session starts there, whatever is being done with the agent now.
 func (a *Agent) Retaken(now time.Time) {
 	a.Loses(FinishReplaced)
 	a.past.left.owed, a.past.left.unseen = nil, true

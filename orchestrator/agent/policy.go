@@ -85,8 +85,8 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 	return failed(o, h, rule, now, roll)
 }
 
-// failed counts a failure, each kind separately: what passes holds no agent, and
-// refused requests say nothing about the next failure to start a session.
+// failed counts a failure, each kind separately: temporary failures hold no agent, and refused
+// requests do not count towards failures to start a session.
 func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll float64) (next, history) {
 	h.failures++
 	count, what := &h.restarts, "failures"
@@ -123,13 +123,13 @@ func (r restartRule) recent(all []spent, now time.Time) []spent {
 	return recent
 }
 
-// maxPoisons is how many entries in a row are given up for what may be their own
-// fault: after that many, it is not.
+// maxPoisons is how many entries in a row are given up for what may be their own fault. After
+// that many it is not their fault.
 const maxPoisons = 3
 
-// poisonous reports whether all the failures that an agent may have within its
-// window were caused by the one entry that was in work at this one's end, by a
-// refusal that may be the entry's own: then the entry is given up, not the agent.
+// poisonous reports whether all the failures that an agent may have within its window were
+// refusals of the one entry that was in work when this session ended, and may be the entry's
+// fault. Then the entry is given up, and the agent is not held.
 func poisonous(o session.Outcome, h history, rule restartRule, now time.Time) bool {
 	if o.Why != hook.EndAPIFailure || faultOf(o.Detail) != client.SuspectFault || o.Delivery == "" || h.poisons >= maxPoisons {
 		return false

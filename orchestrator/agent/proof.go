@@ -9,18 +9,18 @@ import (
 
 // checking is the check of the entry in flight, with a session or without one.
 type checking struct {
-	// wanted is true if one is to begin, begun while one goes on. left is true if the
-	// one that is wanted is of what a session has left, whose end is yet to be told.
+	// wanted is true if a check has to begin, begun while one is in progress. left is true if
+	// the wanted check is about what a session left whose end is not reported yet.
 	wanted, begun, left bool
-	// recovers is true while what it has left in flight is dealt with.
+	// recovers is true while the entry that the session left in flight is recovered.
 	recovers bool
-	told     *status.Proof // how far it is; nil: nobody has said it
+	told     *status.Proof // how far the check is; nil: not known
 }
 
-// labour is how long the agent has worked since the last verdict, by what its session
-// has reported and our own clock.
+// labour is how long the agent has worked since the last verdict, by the reports of its session
+// and our own clock.
 type labour struct {
-	since time.Time // when the stretch began that lasts; or zero
+	since time.Time // when the present stretch of work began; or zero
 	sum   time.Duration
 }
 
@@ -35,7 +35,7 @@ func (l *labour) follow(p hook.Phase, now time.Time) {
 	}
 }
 
-// anew forgets what was counted; a stretch that lasts counts from now on.
+// anew starts to count from zero; the present stretch counts from now on.
 func (l *labour) anew(now time.Time) {
 	l.sum = 0
 	if !l.since.IsZero() {
@@ -43,33 +43,34 @@ func (l *labour) anew(now time.Time) {
 	}
 }
 
-// Worked returns how long the agent has worked on the entry in flight in this
-// iteration, as far as this run has seen it. Waiting for a verdict is no work.
+// Worked returns how long the agent has worked on this iteration of the entry in flight, as far
+// as this run has seen it. Waiting for a verdict does not count.
 func (a *Agent) Worked(now time.Time) time.Duration {
 	l := a.labour
 	l.follow(hook.Checking, now)
 	return l.sum
 }
 
-// Judged says that the work so far has its verdict. A session that has brought that
-// about has got on, whatever the verdict is, and however the session ends then.
+// Judged says that the work so far has its verdict. The session that brought it about has made
+// progress, whatever the verdict is and however the session ends.
 func (a *Agent) Judged(now time.Time) {
 	a.life.judged = a.life.is == Live
 	a.labour.anew(now)
 }
 
-// ToCheck says that the entry in flight is to be checked.
+// ToCheck says that the entry in flight has to be checked.
 func (a *Agent) ToCheck() { a.check.wanted, a.check.left = true, false }
 
-// LeftToCheck says that what a session has left in flight is to be checked, once the
-// session's end is known: what is not proven then is dealt with before another begins.
+// LeftToCheck says that the entry which a session left in flight has to be checked once the
+// session's end is known. If it is not proven then, it is recovered before another session
+// begins.
 func (a *Agent) LeftToCheck() { a.check.wanted, a.check.left = true, true }
 
-// Checks reports whether a check goes on, or is to begin.
+// Checks reports whether a check is in progress or has to begin.
 func (a *Agent) Checks() bool { return a.check.wanted || a.check.begun }
 
-// BeginCheck reports, once, that a check is to begin. Until CheckEnded nothing is started
-// for the agent: a check has its directory.
+// BeginCheck reports, once, that a check has to begin. Until CheckEnded nothing is started for
+// the agent, because the check uses its directory.
 func (a *Agent) BeginCheck() bool {
 	if !a.check.wanted || a.check.begun || a.life.is == Recovering || a.life.is == Starting || a.check.left && a.life.is == Live {
 		return false
@@ -85,8 +86,8 @@ func (a *Agent) Proving(p status.Proof) {
 	}
 }
 
-// CheckEnded says that nothing is being checked any more. What is in flight without a
-// session is dealt with then; what keeps the agent from starting stays.
+// CheckEnded says that the check is over. Then an entry in flight without a session is
+// recovered. What else keeps the agent from starting stays.
 func (a *Agent) CheckEnded() {
 	if !a.check.begun {
 		return
@@ -97,8 +98,8 @@ func (a *Agent) CheckEnded() {
 	}
 }
 
-// Proven counts an entry that is done because its check has passed. Where a session
-// lives, that one counts it.
+// Proven counts an entry that is done because its check has passed, unless a live session
+// counts it.
 func (a *Agent) Proven() {
 	if a.life.is != Live {
 		a.done.acknowledged++

@@ -12,7 +12,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// queue is what is known about what is queued.
+// queue is what is known about the agent's queue.
 type queue struct {
 	// folders are the queue's, queued is what was in it when it was last counted;
 	// folderGone is since when the folders differ.
@@ -23,7 +23,7 @@ type queue struct {
 	fired      int      // of triggers, since then
 	// line is why queued work waits for a slot, or "": there was none.
 	line string
-	// stale is true if nobody has looked since something may have been queued.
+	// stale is true if something may have been queued since the last look.
 	stale bool
 }
 
@@ -44,11 +44,10 @@ func (a *Agent) Counted(n int, names []string) {
 // Fired counts an entry that one of its triggers has queued.
 func (a *Agent) Fired() { a.queue.fired++ }
 
-// Recounted is Counted while nothing is started. Somebody who has sent something
-// meanwhile does not wait for a long delay: it reports whether what it waits for now,
-// a back-off or the next try of its account, is to be over HurryAfter its last
-// failure. A trigger does not hurry it, nor does anything shorten a parking whose end
-// is known.
+// Recounted is Counted while nothing is started. A person who has sent a prompt meanwhile does
+// not wait for a long delay: Recounted reports whether the agent's delay, a back-off or the next
+// try of its account, has to end HurryAfter its last failure. Prompts of triggers do not shorten
+// it, and nothing shortens a parking whose end is known.
 func (a *Agent) Recounted(n int, names []string, now time.Time) (hurry bool) {
 	grew := n > a.queue.queued+a.queue.fired
 	a.Counted(n, names)
@@ -70,7 +69,7 @@ func (a *Agent) Recounted(n int, names []string, now time.Time) (hurry bool) {
 	return true
 }
 
-// HurryAfter is how long after a failure a new prompt waits at most.
+// HurryAfter is the longest that a new prompt waits after a failure.
 const HurryAfter = time.Minute
 
 // Nothing says that a look into its queue found nothing to do. tail is true if
@@ -89,8 +88,8 @@ const tailCheck = 6 * time.Second
 // Folders returns those of its queue as they were last seen.
 func (a *Agent) Folders() session.Ground { return a.queue.folders }
 
-// AtRisk is what would be lost with its queue's folders while no session lives, as far
-// as that is known.
+// AtRisk returns what would be lost with the queue's folders while no session lives, as far as
+// is known.
 func (a *Agent) AtRisk() session.Loss {
 	q, p := a.queue, a.past
 	l := session.Loss{Queued: q.queued + q.fired, IDs: q.names, InFlight: p.left.inFlight}
@@ -100,14 +99,13 @@ func (a *Agent) AtRisk() session.Loss {
 	return l
 }
 
-// Sees takes what a look at the folders of its queue found: what they were before,
-// what differs, or "", what is there now, and what it held that is not there; nil:
-// nothing is missing. It detects a loss while no session lives; a session's own queue
-// is watched by its shim.
+// Sees takes the result of a look at the folders of its queue: what they were before, what
+// differs, or "", what is there now, and what is missing of their contents; nil: nothing. It
+// detects a loss while no session lives. During a session its shim does.
 func (a *Agent) Sees(before session.Ground, differs string, folders session.Ground, missing *session.Loss, now time.Time) {
 	q := &a.queue
 	if a.life.is == Live || a.life.is == Starting || !slices.Equal(q.folders, before) {
-		return // looked at before it began, or after its end
+		return // the look was before the session began, or after it ended
 	}
 	switch {
 	case differs == "":
@@ -135,7 +133,7 @@ func (a *Agent) Sees(before session.Ground, differs string, folders session.Grou
 // queueLost says that prompts are gone.
 func (a *Agent) queueLost(l session.Loss, now time.Time) {
 	a.note(journal.Event{Kind: journal.QueueLost, Reason: foreign.Text(l.What), Detail: foreign.Text(l.String()), Session: a.life.session})
-	if was := a.past.loss; was != nil { // nobody has acknowledged it yet
+	if was := a.past.loss; was != nil { // not acknowledged yet: they add up
 		l.Queued, l.More, l.IDs = l.Queued+was.Queued, l.More || was.More, slices.Concat(was.IDs, l.IDs)
 		l.InFlight = cmp.Or(l.InFlight, was.InFlight)
 	}

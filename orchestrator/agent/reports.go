@@ -10,17 +10,18 @@ import (
 	"heartbeat/orchestrator/session"
 )
 
-// Answers notes what its session's Stop hooks have decided.
+// Answers records what its session's Stop hooks have decided.
 func (a *Agent) Answers(all []hook.Answered) {
 	for _, h := range all {
 		a.note(journal.Event{Kind: journal.Stopped, Answer: h.Answer, Done: h.Done, Entry: h.Entry, Reason: foreign.Text(h.Why)})
 	}
 }
 
-// saidEvery is how often the journal gets what a session says of itself.
+// saidEvery is how often the journal gets what a session says about itself.
 const saidEvery = time.Minute
 
-// hears notes what the live session says of itself: new words, now and then.
+// hears writes what the live session says about itself to the journal: new words, from time to
+// time.
 func (a *Agent) hears(said *session.Said, now time.Time) {
 	l := &a.life
 	if said == nil || said.Text == "" || said.Text == l.noted.Text || now.Sub(l.noted.At) < saidEvery {
@@ -30,8 +31,8 @@ func (a *Agent) hears(said *session.Said, now time.Time) {
 	a.note(journal.Event{Kind: journal.Alive, Session: l.session, Detail: foreign.Text(said.Text)})
 }
 
-// Full says that the conversation of its session is fuller than max-context allows; ""
-// where it is not, or nothing was told of it.
+// Full says that the conversation of its session is fuller than max-context allows; "": it is
+// not, or that is not known.
 func (a *Agent) Full() string {
 	told := a.life.last.Told
 	if a.def.MaxContext == 0 || told == nil || told.Context.Used < float64(a.def.MaxContext) {

@@ -9,8 +9,8 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// stuckAfter takes how a session ended, once it is decided what follows: work at
-// the head of the queue that the service refuses again and again is stuck.
+// stuckAfter updates whether work is stuck after a session's end, once it is decided what
+// follows. Work at the head of the queue is stuck if the service refuses it again and again.
 func (a *Agent) stuckAfter(o session.Outcome, now time.Time) {
 	refused := o.Why == hook.EndAPIFailure && faultOf(o.Detail) == client.ServiceFault
 	if !refused || o.Acknowledged > 0 {

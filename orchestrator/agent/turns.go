@@ -9,8 +9,8 @@ import (
 // span is a stretch of time; it has no end while it lasts.
 type span struct{ from, to time.Time }
 
-// keepTurns is how many turns are remembered for ignore-own: more than happen
-// between a change and the look at it.
+// keepTurns is how many turns are remembered for ignore-own: more than happen between a change
+// and the time when it is noticed.
 const keepTurns = 64
 
 // turns are the last ones of an agent; a change in its directory during one of them
@@ -29,7 +29,7 @@ func (t *turns) follow(p hook.Phase, now time.Time) {
 	}
 }
 
-// at reports whether there was one at a time.
+// at reports whether the agent was in a turn at a time.
 func (t turns) at(at time.Time) bool {
 	for _, t := range t {
 		if !at.Before(t.from) && (t.to.IsZero() || !at.After(t.to)) {

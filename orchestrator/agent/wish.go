@@ -16,11 +16,11 @@ import (
 type wish struct {
 	// paused says that nothing may be started, by whom and until when.
 	paused memory.Paused
-	// awaits is the approval that it waits for, or nil; answered is since when the
-	// answer to one is queued, which goes on with the conversation.
+	// awaits is the approval that it waits for, or nil. answered is since when the answer to
+	// one is queued, which continues the conversation.
 	awaits   *status.Approval
 	answered time.Time
-	aside    []string // what is set aside until a person has answered, by delivery ids
+	aside    []string // the entries that are set aside until a person answers, by delivery id
 	// removed is true from the reload that removed it.
 	removed bool
 	// next is the definition in force from its next session on, or nil.
@@ -51,15 +51,15 @@ func (a *Agent) pauseEnds() {
 	a.note(journal.Event{Kind: journal.Resumed, Reason: "its pause is over"})
 }
 
-// Resume ends a pause, and everything else that prevents the agent from starting
-// and that a person can end. It returns true if that was its account.
+// Resume ends a pause, and everything else that keeps the agent from starting and that a person
+// can end. It returns true if that was its account.
 func (a *Agent) Resume(now time.Time) (parked bool) {
 	was := a.Standing(now).State
 	_, stays := a.Describe().Stays("")
 	stays = stays && a.past.loss == nil && a.past.stuck == nil
 	waited := a.OnAccount() || a.past.held.limited
 	a.wish.paused = memory.Paused{}
-	if !stays { // otherwise nothing is
+	if !stays { // otherwise nothing is resumed
 		a.note(journal.Event{Kind: journal.Resumed})
 	}
 	a.past.loss, a.past.stuck = nil, nil
@@ -89,8 +89,8 @@ func (a *Agent) Remove() {
 // neither a session nor a check has its directory.
 func (a *Agent) Gone() bool { return a.wish.removed && a.life.is == None && !a.check.begun }
 
-// Abandons reports whether it was removed, and only a check goes on, which answers for
-// nothing any more: who has the directory next has another one made.
+// Abandons reports whether it was removed and only a check is still in progress. Its verdict is
+// of no use: the next owner of the directory begins another check.
 func (a *Agent) Abandons() bool { return a.wish.removed && a.life.is == None && a.check.begun }
 
 // Redefine gives the agent another definition, which comes into force once nothing
@@ -103,8 +103,8 @@ func (a *Agent) Redefine(def *config.Agent) {
 	}
 }
 
-// Adopt puts the next definition into force, if there is one and nothing is being
-// done with the agent. What went wrong before says nothing about it.
+// Adopt puts the next definition into force, if there is one and nothing is being done with the
+// agent. Failures under the old definition do not count any more.
 func (a *Agent) Adopt(now time.Time) bool {
 	if a.wish.next == nil || a.life.is != None {
 		return false
@@ -113,7 +113,7 @@ func (a *Agent) Adopt(now time.Time) bool {
 	a.past.history = history{}
 	a.queue.stale = true
 	a.leaveClient(FinishChanged)
-	a.past.client.probed = false // another one, perhaps
+	a.past.client.probed = false // the definition may name another client
 	if a.past.held.why != "" || a.past.blocked.why != "" || now.Before(a.past.backOff.until) || a.OnAccount() {
 		a.follow(next{state: status.Idle, reason: FinishChanged})
 	}
@@ -123,8 +123,8 @@ func (a *Agent) Adopt(now time.Time) bool {
 // Expects counts another agent that still has its name or its directory.
 func (a *Agent) Expects() { a.wish.predecessors++ }
 
-// Succeeds counts one of those that is gone. After the last one the agent takes
-// over: what is in flight in its directory is recovered.
+// Succeeds says that one of those agents is gone. After the last one the agent takes over, and
+// the entry in flight in its directory is recovered.
 func (a *Agent) Succeeds() {
 	if a.wish.predecessors--; !a.Expected() {
 		a.TakeOver()
@@ -137,6 +137,6 @@ func (a *Agent) TakeOver() {
 	a.Recover("added by a reload")
 }
 
-// Expected reports whether others still have its name or its directory: it is
-// declared, but nothing of it is started or shown.
+// Expected reports whether other agents still have its name or its directory. Then it is
+// declared, but nothing is started for it, and it is not shown.
 func (a *Agent) Expected() bool { return a.wish.predecessors > 0 }
