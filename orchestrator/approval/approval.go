@@ -1,12 +1,11 @@
-// Package approval keeps what agents ask people for, and what was answered: one file
-// for each request in the folder approvals of the state directory, synced before it
-// counts, and moved to done/ with its answer. What is asked at the same time is kept
-// in its order by one lock.
+// Package approval keeps the requests that agents make to people, and the answers. Each
+// request is one file in the folder approvals of the state directory. It is synced before it
+// counts, and moved to done/ with its answer. A lock keeps simultaneous requests in order.
 //
-// Only an explicit yes is a yes: whatever cannot be read, is not known, was withdrawn
-// or was not answered in time is none. This room does not know who asks or answers:
-// callers have made sure of that (orchestrator.CheckPerson). It does not tell agents, and
-// does not keep them from working meanwhile; the scheduler does.
+// Only an explicit yes is a yes. A request that cannot be read, is not known, was withdrawn
+// or was not answered in time is not approved. The package does not check who asks or
+// answers: its callers do (orchestrator.CheckPerson). It does not tell agents the answer or
+// keep them from working; the scheduler does.
 package approval
 
 import (
@@ -24,19 +23,19 @@ import (
 // State is what has become of a request.
 type State string
 
-// The states. A request is Asked until it has its answer; an answer does not change.
+// The states. A request is Asked until it has its answer. An answer never changes.
 const (
 	Asked     State = "asked"
 	Approved  State = "approved"
 	Rejected  State = "rejected"
-	Expired   State = "expired"   // nobody answered in time: a no
-	Withdrawn State = "withdrawn" // what it was for is gone
+	Expired   State = "expired"   // not answered in time: a no
+	Withdrawn State = "withdrawn" // no longer needed
 )
 
 // Lasts is how long a request waits for its answer.
 const Lasts = 7 * 24 * time.Hour
 
-// How much of a request is kept, in bytes.
+// The longest texts of a request that are kept, in bytes.
 const (
 	MaxQuestion = 1000
 	MaxNote     = 4000
@@ -44,43 +43,42 @@ const (
 	maxName     = 100
 )
 
-// Request is what an agent, or what its work needs, asks a person for. All texts but
-// Note are an agent's own.
+// Request is a request to a person, made by an agent or by until: for the agent's work. All
+// texts except Note come from the agent.
 type Request struct {
 	ID    string `json:"id"`
 	Agent string `json:"agent"`
 	// Key names the agent permanently; see memory.Identities.
 	Key string    `json:"key,omitempty"`
 	At  time.Time `json:"at"`
-	// Until is when it ends without an answer.
+	// Until is when it expires.
 	Until time.Time `json:"until"`
-	// Aside is true if the agent's queue goes on while it waits.
+	// Aside is true if the agent's queue continues while it waits.
 	Aside bool `json:"aside,omitempty"`
-	// Name is the one of until.approve; "": the agent itself asks. Category is one of
-	// config.ApprovalCategories, or "" for any other.
+	// Name is a name of until.approve; "": the agent itself asks. Category is one of
+	// config.ApprovalCategories, or "".
 	Name     string       `json:"name,omitempty"`
 	Category string       `json:"category,omitempty"`
 	Question foreign.Text `json:"question"`
-	// Payload is what the question is about, for who answers; Cut is true if it is
-	// only the beginning of that.
+	// Payload shows the person what the question is about. Cut is true if it is only the
+	// beginning.
 	Payload foreign.Text `json:"payload,omitempty"`
 	Cut     bool         `json:"cut,omitempty"`
-	// Session had the turn in which it was asked. Entry is the delivery id of the
-	// entry that it is about or that was in work then, Iteration which of its
-	// iterations.
+	// Session is the session that asked. Entry is the delivery id of the entry that the
+	// request is about, or that was in work then; Iteration is the entry's iteration.
 	Session   string `json:"session,omitempty"`
 	Entry     string `json:"entry,omitempty"`
 	Iteration int    `json:"iteration,omitempty"`
-	// About is a hash of what the person is shown with a Name: which check of which
-	// claim, by which definition. An answer counts for nothing else.
+	// About, for a request with a Name, is a hash of what the person is shown: which check of
+	// which claim, by which definition. The answer counts only for that.
 	About string `json:"about,omitempty"`
 
 	State State `json:"state"`
-	// AnsweredAt, By and Note belong to an answer: when, who or which rule, and why.
+	// AnsweredAt, By and Note describe the answer: when, who or which rule, and why.
 	AnsweredAt time.Time    `json:"answered_at,omitzero"`
 	By         string       `json:"by,omitempty"`
 	Note       foreign.Text `json:"note,omitempty"`
-	// Person is true if a person has answered.
+	// Person is true if a person answered.
 	Person bool `json:"person,omitempty"`
 	// Told is true once the agent has its answer, or needs none.
 	Told bool `json:"told,omitempty"`
@@ -88,16 +86,16 @@ type Request struct {
 	Needless foreign.Text `json:"needless,omitempty"`
 }
 
-// Answer is what somebody says to a request.
+// Answer is an answer to a request.
 type Answer struct {
 	State State
 	By    string
 	Note  string
-	// Person is true if a person says it.
+	// Person is true if it comes from a person.
 	Person bool
 }
 
-// ByPerson is what a person says.
+// ByPerson returns a person's answer.
 func ByPerson(s State, note string) Answer {
 	return Answer{State: s, By: "a person", Note: note, Person: true}
 }
@@ -108,7 +106,7 @@ var (
 	ErrNone = errors.New("there is no such request")
 	// ErrAnswered means that a request has its answer already.
 	ErrAnswered = errors.New("it is answered already")
-	// ErrTooMany means that an agent asks more than anybody answers.
+	// ErrTooMany means that an agent has made too many requests.
 	ErrTooMany = errors.New("too many requests")
 )
 
@@ -123,12 +121,12 @@ func (r Request) Owes() bool {
 	return !r.Told && r.Name == "" && (r.State == Approved || r.State == Rejected || r.State == Expired)
 }
 
-// Words are those by which rules name it: the name of until.approve, the category.
+// Words returns the words by which rules can name it: its Name and its Category.
 func (r Request) Words() []string {
 	return slices.DeleteFunc([]string{r.Name, r.Category}, func(w string) bool { return w == "" })
 }
 
-// Answered says on one line what was answered, and by whom.
+// Answered describes the answer on one line: what, and by whom.
 func (r Request) Answered() string {
 	switch r.State {
 	case Approved, Rejected:
@@ -146,7 +144,7 @@ func (r Request) Answered() string {
 	return "not answered yet"
 }
 
-// untold says why the agent is not told the answer, if so.
+// untold returns why the agent is not told the answer; "": it is told.
 func (r Request) untold() string {
 	if r.Needless == "" {
 		return ""
@@ -161,7 +159,7 @@ func days(d time.Duration) string {
 	return d.Round(time.Minute).String()
 }
 
-// HandOver is the prompt by which an agent learns the answer to what it has asked.
+// HandOver returns the prompt that tells the agent the answer.
 func (r Request) HandOver() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "You have asked for an approval (%s): %s\n\n", r.ID, r.Question)
@@ -179,7 +177,7 @@ func (r Request) HandOver() string {
 	return b.String()
 }
 
-// cleaned returns the request as it is kept: within the bounds, and text.
+// cleaned returns the request as it is kept: valid text of limited length.
 func (r Request) cleaned() (Request, error) {
 	r.Question = foreign.Text(clean(r.Question.Raw(), MaxQuestion))
 	r.Name = clean(r.Name, maxName)
@@ -198,12 +196,12 @@ func (r Request) cleaned() (Request, error) {
 	return r, nil
 }
 
-// clean returns a text without what surrounds it, valid and of at most so many bytes.
+// clean returns a text without surrounding space, as valid UTF-8 of at most most bytes.
 func clean(text string, most int) string {
 	return cut(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), most)
 }
 
-// cut shortens a text to so many bytes, at the end of a character.
+// cut shortens a text to at most so many bytes without cutting a character.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

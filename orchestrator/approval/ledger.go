@@ -17,7 +17,7 @@ import (
 	"heartbeat/config"
 )
 
-// The ledger's folder in the state directory, and what is in it.
+// The register's folder in the state directory, and its contents.
 const (
 	folder   = "approvals"
 	doneIn   = "done"
@@ -25,28 +25,28 @@ const (
 	lockWait = 5 * time.Second
 )
 
-// How much is kept and taken, so that an agent that asks without end fills no disk
-// and hides nobody's requests.
+// The limits of requests, so that an agent that asks without end neither fills the disk nor
+// hides the requests of others.
 const (
-	// MostOpen is how many requests of one agent may wait, mostOfFleet of all.
+	// MostOpen is how many requests of one agent may wait, mostOfFleet of all agents.
 	MostOpen    = 20
 	mostOfFleet = 1000
-	// MostInHour is how many an agent may ask in an hour, however they are answered.
+	// MostInHour is how many requests an agent may make in an hour, answered or not.
 	MostInHour = 60
-	// mostDone is how many answered ones are kept.
+	// mostDone is how many answered requests are kept.
 	mostDone = 500
-	// maxFile is a request as JSON, which may make a text six times as long.
+	// maxFile is the longest request as JSON, which can make a text six times as long.
 	maxFile = 6*(MaxPayload+MaxQuestion+MaxNote) + 8192
 )
 
-// Register is the requests of a fleet. Its methods may be called by several processes.
+// Register has the requests of a fleet. Several processes may use it at the same time.
 type Register struct{ stateDir string }
 
-// Stamp tells whether requests were filed or answered since another one was taken; the
-// zero value is that of no ledger that is there.
+// Stamp changes when requests are filed or answered. The zero value differs from the stamp of
+// any register that exists.
 type Stamp struct{ open, done time.Time }
 
-// Stamp returns what the ledger looks like from outside.
+// Stamp returns the present stamp, without reading requests.
 func (l Register) Stamp() (s Stamp) {
 	for name, at := range map[string]*time.Time{folder: &s.open, filepath.Join(folder, doneIn): &s.done} {
 		if info, err := os.Lstat(filepath.Join(l.stateDir, name)); err == nil {
@@ -56,12 +56,12 @@ func (l Register) Stamp() (s Stamp) {
 	return s
 }
 
-// Of returns the ledger in a state directory. It need not exist.
+// Of returns the register in a state directory. It need not exist.
 func Of(stateDir string) Register { return Register{stateDir} }
 
-// Ask files a request of an agent and, where its rules know the answer, the answer.
-// One that was filed for the same Name and About is returned as it is, unless it was
-// withdrawn. The error matches ErrTooMany where the agent has asked too much.
+// Ask files a request of an agent and, if its rules give one, the answer. If a request for the
+// same Name and About exists and was not withdrawn, Ask returns that one instead. The error
+// matches ErrTooMany if the agent has made too many requests.
 func (l Register) Ask(ctx context.Context, r Request, rules config.Approvals, now time.Time) (Request, error) {
 	r, err := r.cleaned()
 	if err != nil {
@@ -69,7 +69,7 @@ func (l Register) Ask(ctx context.Context, r Request, rules config.Approvals, no
 	}
 	r.ID, r.State, r.At, r.Until = newID(), Asked, now.UTC(), now.Add(Lasts).UTC()
 	err = l.locked(ctx, func(f folders) error {
-		open, _ := f.waiting() // what cannot be read is said by who lists them
+		open, _ := f.waiting() // callers that list requests report what cannot be read
 		done, err := f.done.list()
 		if err != nil {
 			rules.After = nil // a rejection may be among them
@@ -86,7 +86,7 @@ func (l Register) Ask(ctx context.Context, r Request, rules config.Approvals, no
 		}
 		if a := Decide(rules, r, slices.Collect(filter(done, mine))); a != nil {
 			r = r.answered(*a, now)
-			r.Told = true // by the answer to the call itself
+			r.Told = true // by the result of this call
 			return f.file(r)
 		}
 		return f.open.put(r)
@@ -97,14 +97,14 @@ func (l Register) Ask(ctx context.Context, r Request, rules config.Approvals, no
 	return r, nil
 }
 
-// bounded refuses an agent that asks more than anybody answers.
+// bounded returns an error if an agent has made too many requests.
 func bounded(open, done []Request, mine func(Request) bool, now time.Time) error {
 	waiting, lately := 0, 0
 	for range filter(open, mine) {
 		waiting++
 	}
 	for o := range filter(slices.Concat(open, done), mine) {
-		if ago := now.Sub(o.At); ago >= 0 && ago < time.Hour { // not what a wrong clock has left
+		if ago := now.Sub(o.At); ago >= 0 && ago < time.Hour { // not from a clock that was ahead
 			lately++
 		}
 	}
@@ -119,8 +119,8 @@ func bounded(open, done []Request, mine func(Request) bool, now time.Time) error
 	return nil
 }
 
-// Answer files the answer to a request that waits and returns it. The error matches
-// ErrNone or ErrAnswered; the request is returned with the latter.
+// Answer files the answer to a waiting request and returns the request. The error matches
+// ErrNone or ErrAnswered; with the latter the request is returned, too.
 func (l Register) Answer(ctx context.Context, id string, a Answer, now time.Time) (r Request, err error) {
 	if !idForm.MatchString(id) {
 		return r, fmt.Errorf("cannot answer %q: %w", id, ErrNone)
@@ -144,9 +144,9 @@ func (l Register) Answer(ctx context.Context, id string, a Answer, now time.Time
 	return r, nil
 }
 
-// Settle ends the requests that gone says are not needed any more, for the reason
-// that it returns, and those that have waited too long. An agent is not told an answer
-// that is not needed: it stays as it is, with the reason. Settle returns all of them.
+// Settle withdraws the requests for which gone returns a reason, and ends those that have
+// waited too long. If an answered request is no longer needed, its answer stays, with the
+// reason, and the agent is not told. Settle returns all these requests.
 func (l Register) Settle(ctx context.Context, gone func(Request) (why string), now time.Time) (ended []Request, err error) {
 	waiting, err := l.Waiting()
 	done, failed := l.Done()
@@ -154,7 +154,7 @@ func (l Register) Settle(ctx context.Context, gone func(Request) (why string), n
 	return ended, errors.Join(err, failed, unended)
 }
 
-// SettleOf is Settle for who has read the requests.
+// SettleOf is Settle for a caller that has read the requests.
 func (l Register) SettleOf(ctx context.Context, waiting, done []Request, gone func(Request) (why string), now time.Time) (ended []Request, err error) {
 	for _, r := range waiting {
 		a := Answer{State: Expired}
@@ -185,8 +185,8 @@ func (l Register) SettleOf(ctx context.Context, waiting, done []Request, gone fu
 	return ended, err
 }
 
-// begins has a request wait from now on, which a wrong clock has filed for later: its end
-// could be years away.
+// begins makes the time of a request begin now, because a clock that was ahead filed it in the
+// future: it might wait for years.
 func (l Register) begins(ctx context.Context, id string, now time.Time) error {
 	return l.locked(ctx, func(f folders) error {
 		r, err := f.open.get(id)
@@ -201,8 +201,8 @@ func (l Register) begins(ctx context.Context, id string, now time.Time) error {
 	})
 }
 
-// Renamed gives the requests of an agent that wait, and those whose answer it does not know,
-// the name that it has now.
+// Renamed updates the name of an agent in its open requests: those that wait, and those whose
+// answer it does not have.
 func (l Register) Renamed(ctx context.Context, key, name string) error {
 	err := l.locked(ctx, func(f folders) error {
 		open, err := f.waiting()
@@ -224,14 +224,14 @@ func (l Register) Renamed(ctx context.Context, key, name string) error {
 	return nil
 }
 
-// Tell notes that the agent has the answer to a request.
+// Tell records that the agent has the answer to a request.
 func (l Register) Tell(ctx context.Context, id string) error {
 	_, _, err := l.tell(ctx, id, "")
 	return err
 }
 
-// tell notes that the agent has the answer, or why it needs none. told is false if that
-// was noted before.
+// tell records that the agent has the answer, or why it needs none. told is false if that was
+// recorded before.
 func (l Register) tell(ctx context.Context, id, needless string) (r Request, told bool, err error) {
 	err = l.locked(ctx, func(f folders) error {
 		if r, err = f.done.get(id); err != nil || r.Told {
@@ -245,8 +245,8 @@ func (l Register) tell(ctx context.Context, id, needless string) (r Request, tol
 	return r, told, err
 }
 
-// Waiting returns the requests that wait for an answer, the oldest first. The error is
-// about files that are none; the others are returned all the same.
+// Waiting returns the requests that wait for an answer, oldest first. The error is about files
+// that are not requests; the requests are returned all the same.
 func (l Register) Waiting() ([]Request, error) {
 	var all []Request
 	err := l.read(func(f folders) (err error) {
@@ -256,8 +256,7 @@ func (l Register) Waiting() ([]Request, error) {
 	return all, err
 }
 
-// Done returns the last requests that have their answer, the oldest first, with an
-// error as for Waiting.
+// Done returns the latest answered requests, oldest first, with an error as for Waiting.
 func (l Register) Done() (all []Request, err error) {
 	err = l.read(func(f folders) error {
 		all, err = f.done.list()
@@ -282,8 +281,8 @@ func (l Register) Find(id string) (r Request, err error) {
 	return r, cmp.Or(none, err)
 }
 
-// For returns what people were asked, and have answered, about an entry as they were
-// shown it: see Request.About. What was withdrawn is not among it.
+// For returns the requests, answered or not, about an entry as people were shown it; see
+// Request.About. Withdrawn ones are left out.
 func (l Register) For(key, entry, about string) ([]Request, error) {
 	done, err := l.Done()
 	waiting, err2 := l.Waiting()
@@ -291,13 +290,13 @@ func (l Register) For(key, entry, about string) ([]Request, error) {
 	return all, errors.Join(err, err2)
 }
 
-// stands reports whether the request is about an entry as it was shown, and was not
+// stands reports whether the request is about an entry as people were shown it, and was not
 // withdrawn.
 func (r Request) stands(key, entry, about string) bool {
 	return r.Key == key && r.Entry == entry && r.About == about && r.State != Withdrawn
 }
 
-// of reports whether two requests are of the same agent.
+// of reports whether two requests come from the same agent.
 func (r Request) of(o Request) bool {
 	if r.Key != "" && o.Key != "" {
 		return r.Key == o.Key
@@ -305,7 +304,7 @@ func (r Request) of(o Request) bool {
 	return r.Agent == o.Agent
 }
 
-// answered is the request with its answer.
+// answered returns the request with its answer.
 func (r Request) answered(a Answer, now time.Time) Request {
 	r.State, r.AnsweredAt, r.By, r.Note, r.Person = a.State, now.UTC(), a.By, clipped(a.Note), a.Person
 	return r

@@ -9,9 +9,9 @@ import (
 	"heartbeat/config"
 )
 
-// Decide returns what an agent's rules say to a request, or nil where a person is
-// asked; past are the agent's requests that were answered before, in any order. A
-// never beats all others; a rejection of a person begins the count of after anew.
+// Decide returns the answer that an agent's rules give to a request, or nil if a person has to
+// answer. past are the agent's answered requests, in any order. never beats the other rules.
+// A person's rejection restarts the count of after.
 func Decide(rules config.Approvals, r Request, past []Request) *Answer {
 	words := r.Words()
 	if w := among(words, rules.Never); w != "" {
@@ -38,9 +38,9 @@ func among(words, rule []string) string {
 	return words[i]
 }
 
-// inARow counts the last requests with a word that a person has approved, back to one
-// that a person has rejected. What rules have answered does not count, nor a yes of a
-// wrong clock: nobody knows whether it came before a rejection.
+// inARow counts the requests with a word that people have approved since the last one that a
+// person rejected. Answers of rules do not count. Nor does a yes from a clock that was ahead,
+// because it may be older than a rejection.
 func inARow(word string, past []Request, now time.Time) (n int) {
 	all := slices.Clone(past)
 	slices.SortStableFunc(all, func(x, y Request) int { return y.AnsweredAt.Compare(x.AnsweredAt) })
@@ -57,7 +57,7 @@ func inARow(word string, past []Request, now time.Time) (n int) {
 	return n
 }
 
-// Text says on one line what is asked.
+// Text returns the question on one line.
 func (r Request) Text() string {
 	text := r.Question.String()
 	if words := r.Words(); len(words) > 0 {

@@ -15,11 +15,11 @@ import (
 	"heartbeat/hook/flock"
 )
 
-// folders are the ledger's, open.
+// folders are the open folders of the register.
 type folders struct{ open, done shelf }
 
-// file files a request with its answer: what stands in done counts, whatever is left
-// in the other folder.
+// file files a request with its answer. A request in done counts, even if it is still in the
+// other folder, too.
 func (f folders) file(r Request) error {
 	if err := f.done.put(r); err != nil {
 		return err
@@ -30,18 +30,19 @@ func (f folders) file(r Request) error {
 	return f.thin()
 }
 
-// waiting are the requests without an answer, with an error about files that are none.
+// waiting returns the requests without an answer, and an error about files that are not
+// requests.
 func (f folders) waiting() (all []Request, err error) {
 	open, err := f.open.list()
 	for _, r := range open {
-		if _, answered := f.done.get(r.ID); answered != nil { // killed between two steps of file
+		if _, answered := f.done.get(r.ID); answered != nil { // a kill between two steps of file left it there
 			all = append(all, r)
 		}
 	}
 	return all, err
 }
 
-// locked calls do with the ledger's lock held, and creates its folders.
+// locked calls do with the register's lock held, and creates the folders.
 func (l Register) locked(ctx context.Context, do func(folders) error) (err error) {
 	open, err := durable.MakeBelow(l.stateDir, filepath.Join(l.stateDir, folder))
 	if err != nil {
@@ -62,7 +63,7 @@ func (l Register) locked(ctx context.Context, do func(folders) error) (err error
 	return errors.Join(do(folders{shelf{open}, shelf{done}}), unlock())
 }
 
-// read calls do with the ledger's folders, if there are any.
+// read calls do with the register's folders, if they exist.
 func (l Register) read(do func(folders) error) error {
 	open, err := durable.Open(filepath.Join(l.stateDir, folder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +98,7 @@ func (s shelf) put(r Request) error {
 	return s.Replace(r.ID+".json", append(data, '\n'))
 }
 
-// drop removes a request for good: one that came back would wait again.
+// drop removes a request durably: one that came back would wait again.
 func (s shelf) drop(id string) error {
 	if _, err := s.Stat(id + ".json"); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -145,15 +146,15 @@ func (s shelf) list() (all []Request, err error) {
 	return all, errors.Join(unread...)
 }
 
-// thin removes the oldest answered requests, as many as there are too many; one that
-// the agent is still to be told stays, and one that counts once others about the same
-// have their answer.
+// thin removes the oldest answered requests if there are too many. It keeps those whose answer
+// the agent does not have yet, and those whose answer counts once other requests about the
+// same check are answered.
 func (f folders) thin() error {
 	entries, err := f.done.Entries()
 	if err != nil || len(entries) <= mostDone {
 		return err
 	}
-	all, _ := f.done.list() // what cannot be read is no request
+	all, _ := f.done.list() // a file that cannot be read is not a request
 	open, _ := f.open.list()
 	counts := func(r Request) bool {
 		return r.Name != "" && slices.ContainsFunc(open, func(o Request) bool { return o.Name != "" && r.stands(o.Key, o.Entry, o.About) })
