@@ -11,7 +11,7 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// Question returns what an agent's queue asks a person; nil if it asks nothing.
+// Question returns the question of an agent's queue to a person, or nil.
 func Question(ctx context.Context, a *config.Agent) (asked *inbox.Question, err error) {
 	err = Read(ctx, a, func(q *inbox.Queue) (err error) {
 		asked, err = q.Question()
@@ -28,9 +28,9 @@ func (e *NoQuestionError) Error() string {
 	return fmt.Sprintf("cannot answer: the queue of agent %q asks nothing; it knows where to continue", e.Agent)
 }
 
-// Answer lets an agent's queue continue at an answer to its question, by its name
-// or as a byte offset at which a line begins, and returns it. No session may live;
-// a *BusyError says that one does.
+// Answer lets an agent's queue continue at the place that answer names, or at a byte offset at
+// which a line begins, and returns the choice. While a session lives, the error is a
+// *BusyError.
 func Answer(ctx context.Context, a *config.Agent, name string) (given inbox.Answer, err error) {
 	err = inbox.HoldOrphaned(ctx, place(a), false, func(q inbox.Orphaned) error {
 		q.Within(ctx)

@@ -11,8 +11,8 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// SetAside takes the entry in flight out of an agent's queue until a person has answered;
-// a session may live. The error matches what inbox.Held.SetAside returns.
+// SetAside takes the entry in flight out of an agent's queue until a person answers. A session
+// may live. The errors are those of inbox.Held.SetAside.
 func SetAside(ctx context.Context, a *config.Agent, f *inbox.InFlight, now time.Time) error {
 	err := locked(ctx, place(a), func(q *inbox.Held) error {
 		_, err := q.SetAside(f.DeliveryID, f.Check, now)
@@ -24,8 +24,8 @@ func SetAside(ctx context.Context, a *config.Agent, f *inbox.InFlight, now time.
 	return nil
 }
 
-// KeepWaiting makes the file of what an agent's queue has set aside say what the caller
-// knows (inbox.Held.KeepWaiting), who is asked while nobody else changes the queue.
+// KeepWaiting corrects the file of an agent's entries that are set aside (see
+// inbox.Held.KeepWaiting). known, called with the hook lock held, returns what has to be in it.
 func KeepWaiting(ctx context.Context, a *config.Agent, known func() ([]inbox.InFlight, error), done func(delivery string) bool) (r inbox.Reconciled, err error) {
 	err = locked(ctx, place(a), func(q *inbox.Held) (err error) {
 		want, err := known()
@@ -40,7 +40,7 @@ func KeepWaiting(ctx context.Context, a *config.Agent, known func() ([]inbox.InF
 	return r, err
 }
 
-// WaitsAside reports whether a prompt of an agent is set aside, by its id.
+// WaitsAside reports whether the prompt with an id is set aside.
 func WaitsAside(a *config.Agent, id string) (is bool, err error) {
 	err = Read(context.Background(), a, func(q *inbox.Queue) error {
 		all, err := q.Waiting()
@@ -50,8 +50,8 @@ func WaitsAside(a *config.Agent, id string) (is bool, err error) {
 	return is, err
 }
 
-// BringBack puts an entry in flight that was set aside and is to be handed over again; nil
-// if none is, or another one is in flight.
+// BringBack puts a set-aside entry that has to be handed over again in flight, and returns it;
+// nil if there is none, or another entry is in flight.
 func BringBack(ctx context.Context, a *config.Agent) (f *inbox.InFlight, err error) {
 	err = locked(ctx, place(a), func(q *inbox.Held) (err error) {
 		f, err = q.BringBack()

@@ -56,18 +56,18 @@ const (
 	goneLook = 3
 )
 
-// Doubtful reports whether an outbox record of an agent is of an entry that has to be
-// proven, and is not that of its proof. nil: none is.
+// Doubtful reports whether an agent's outbox record belongs to an entry that has to be proven
+// and is not. nil: no record is doubtful.
 type Doubtful func(a *config.Agent, d inbox.Delivery) bool
 
 func (u Doubtful) counts(a *config.Agent) func(inbox.Delivery) bool {
 	return func(d inbox.Delivery) bool { return u == nil || !u(a, d) }
 }
 
-// Await waits until the entry with an id is done and returns its record; what is unproven
-// is not done. The error is a *GivenUpError if it became a dead letter, a *GoneError if it was
-// dropped or its record is too old to be there. It returns the cause if ctx ends
-// before.
+// Await waits until the entry with an id is done, and returns its outbox record. Doubtful
+// records do not count. The error is a *GivenUpError if the entry became a dead letter, a
+// *GoneError if it was dropped or its record is too old to be kept, and the cause if ctx ends
+// first.
 func Await(ctx context.Context, a *config.Agent, id string, doubts Doubtful) (*inbox.Delivery, error) {
 	q, err := Open(a)
 	if err != nil {
@@ -128,8 +128,8 @@ func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string, counts f
 	}
 }
 
-// queuedAgain reports whether a cancelled entry is queued once more: to do so, it
-// becomes a dead letter for a moment.
+// queuedAgain reports whether a cancelled entry is queued again: it becomes a dead letter for a
+// moment when that is done.
 func queuedAgain(ctx context.Context, q *inbox.Queue, id string) bool {
 	select {
 	case <-ctx.Done():
@@ -139,7 +139,7 @@ func queuedAgain(ctx context.Context, q *inbox.Queue, id string) bool {
 	return held && err == nil
 }
 
-// gone leaves an entry that has a reply to whoever reads the outbox.
+// gone returns a *GoneError for an entry, unless it has a reply that Await will find.
 func gone(q *inbox.Queue, agent, id string, counts func(inbox.Delivery) bool) error {
 	if _, err := q.FindDelivery(id, counts); !errors.Is(err, inbox.ErrNotFound) {
 		return err

@@ -19,8 +19,8 @@ import (
 // is queued.
 const lookAhead = 2 << 20
 
-// Look is the result of a look into a queue. The zero value is that of a queue into
-// which nobody has put anything yet.
+// Look is the result of a look into a queue. The zero value is that of a queue that does not
+// exist yet.
 type Look struct {
 	Depth inbox.Depth
 	// Err says why the queue could not be read.
@@ -29,8 +29,8 @@ type Look struct {
 	Stamp Stamp
 }
 
-// LookInto looks whether anything is queued for an agent, or in flight. What
-// somebody has taken out of its inbox becomes dead letters (inbox.Lost).
+// LookInto finds out whether anything is queued for an agent, or in flight. Entries that were
+// taken out of its inbox become dead letters (inbox.Lost).
 func LookInto(a *config.Agent) Look {
 	l := Look{Stamp: stampOf(a.Inbox)}
 	l.Err = Read(context.Background(), a, func(q *inbox.Queue) (err error) {
@@ -114,8 +114,8 @@ func Ahead(a *config.Agent, id string) (n int, inFlight bool, err error) {
 	return n, false, err
 }
 
-// CompleteTail lets the queue complete a line whose writer stopped without a
-// newline. Whoever else uses the queue does that as well.
+// CompleteTail lets the queue complete a line whose writer stopped without a newline. Other
+// users of the queue do that, too.
 func CompleteTail(a *config.Agent) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -135,8 +135,8 @@ func CompleteTail(a *config.Agent) error {
 	return nil
 }
 
-// Append queues a prompt, like inbox.Queue.Append. Unless the letter says something
-// else, the agent's max-queue bounds the queue.
+// Append queues a prompt, like inbox.Queue.Append. The agent's max-queue limits the queue, unless
+// the letter has a limit of its own.
 func Append(ctx context.Context, a *config.Agent, l inbox.Letter) (id string, err error) {
 	q, err := Open(a)
 	if err != nil {
@@ -150,8 +150,7 @@ func Append(ctx context.Context, a *config.Agent, l inbox.Letter) (id string, er
 // filingWait limits the wait for the hook lock before a dead letter is filed.
 const filingWait = 10 * time.Second
 
-// FileTooLarge makes a dead letter of a prompt that Append refused as
-// inbox.ErrTooLarge.
+// FileTooLarge files a prompt that Append refused as inbox.ErrTooLarge as a dead letter.
 func FileTooLarge(ctx context.Context, a *config.Agent, l inbox.Letter) error {
 	q, err := Open(a)
 	if err != nil {
@@ -167,8 +166,8 @@ func FileTooLarge(ctx context.Context, a *config.Agent, l inbox.Letter) error {
 	return nil
 }
 
-// FileTaken makes a dead letter of a prompt that Append refused as inbox.ErrDuplicate,
-// although the one that was accepted with its id is another one.
+// FileTaken files a prompt that Append refused as inbox.ErrDuplicate as a dead letter, because
+// its id belongs to another prompt.
 func FileTaken(ctx context.Context, a *config.Agent, l inbox.Letter) error {
 	q, err := Open(a)
 	if err != nil {
@@ -183,8 +182,8 @@ func FileTaken(ctx context.Context, a *config.Agent, l inbox.Letter) error {
 	return nil
 }
 
-// Differs reports whether the id of a prompt was accepted before with another text. known
-// is false where that cannot be told any more.
+// Differs reports whether a prompt's id was accepted before with another text. known is false if
+// that can no longer be determined.
 func Differs(ctx context.Context, a *config.Agent, id, prompt string) (differs, known bool, err error) {
 	err = Read(ctx, a, func(q *inbox.Queue) error {
 		before, found, err := q.AcceptedAs(id)
@@ -194,9 +193,9 @@ func Differs(ctx context.Context, a *config.Agent, id, prompt string) (differs, 
 	return differs, known, err
 }
 
-// WasSent reports whether what was accepted with the id of a letter is the letter itself,
-// which fell due at a time. Where its line is gone, an entry of the same sender that was
-// handed over after that time is taken for it.
+// WasSent reports whether the entry that was accepted with the id of a letter is that letter,
+// which fell due at a time. If the entry's line is gone, an entry from the same sender that was
+// handed over after that time counts as the letter.
 func WasSent(ctx context.Context, a *config.Agent, l inbox.Letter, due time.Time) (bool, error) {
 	differs, known, err := Differs(ctx, a, l.ID, l.Prompt)
 	if known || err != nil {
@@ -231,7 +230,7 @@ func Reclaim(a *config.Agent) (again bool, err error) {
 	err = q.Hold(ctx, (*inbox.Held).Reclaim)
 	switch {
 	case errors.Is(err, inbox.ErrNeedsOperator):
-		return false, nil // whoever wants to hand something over says so
+		return false, nil // the next hand-over reports it
 	case err != nil:
 		err = fmt.Errorf("cannot free disk space: %w", err)
 	}

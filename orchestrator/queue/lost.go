@@ -12,16 +12,16 @@ import (
 	"heartbeat/orchestrator/session"
 )
 
-// Lost follows what somebody has taken out of an agent's inbox: the dead letters
-// with the reason inbox.Lost. The zero value has seen none.
+// Lost follows the entries that somebody took out of an agent's inbox: the dead letters with the
+// reason inbox.Lost. The zero value has seen none.
 type Lost struct {
 	stamp Stamp
 	count inbox.DeadCount
 	begun bool
 }
 
-// News returns how many there are more than at the last call, and the latest of them.
-// The first call returns none. It opens a file only if the dead letters have changed.
+// News returns how many were added since the last call, and the latest of them. The first call
+// returns none. It opens a file only if the dead letters have changed.
 func (l *Lost) News(a *config.Agent) (n int, last inbox.DeadEntry) {
 	path := inbox.DeadLetterFile(a.Inbox)
 	if l.begun && !l.count.More && l.stamp.Still(path) {
@@ -44,8 +44,8 @@ func (l *Lost) News(a *config.Agent) (n int, last inbox.DeadEntry) {
 	return max(0, l.count.Lost-before), l.count.LastLost
 }
 
-// Recheck returns what of a loss is not in the agent's queue as it is now, nil if
-// nothing is missing: another folder may have the same contents.
+// Recheck returns the part of a loss that is not in the agent's present queue, or nil: another
+// folder may have the same contents.
 func Recheck(a *config.Agent, l session.Loss) *session.Loss {
 	asked := slices.Clone(l.IDs)
 	if l.InFlight != nil {
@@ -55,7 +55,7 @@ func Recheck(a *config.Agent, l session.Loss) *session.Loss {
 		return &l
 	}
 	lacks := asked
-	_ = Read(context.Background(), a, func(q *inbox.Queue) error { // what cannot be read is missing
+	_ = Read(context.Background(), a, func(q *inbox.Queue) error { // what cannot be read counts as missing
 		left, err := q.Lacks(asked)
 		if err == nil {
 			lacks = left

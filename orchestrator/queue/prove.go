@@ -38,8 +38,7 @@ func EndOfReplies(a *config.Agent) (end inbox.OutboxMark) {
 	return end
 }
 
-// DoneSince returns what an agent's outbox calls done behind a mark, and advances the
-// mark.
+// DoneSince returns the records in an agent's outbox after a mark, and advances the mark.
 func DoneSince(ctx context.Context, a *config.Agent, m *inbox.OutboxMark) (done []inbox.Delivery, err error) {
 	err = Read(ctx, a, func(q *inbox.Queue) error {
 		for d, err := range q.DeliveriesFrom(m) {
@@ -53,9 +52,9 @@ func DoneSince(ctx context.Context, a *config.Agent, m *inbox.OutboxMark) (done 
 	return done, err
 }
 
-// FileForged files an entry as a dead letter that the outbox calls done and that is not
-// proven, with its prompt as it was sent where its line is gone. One that stands goes on,
-// and is not filed.
+// FileForged files an unproven entry with a record in the outbox as a dead letter, with the prompt
+// as it was sent if the entry's line is gone. An entry that is still queued or in flight is not
+// filed.
 func FileForged(ctx context.Context, a *config.Agent, d inbox.Delivery, prompt string) (filed bool, err error) {
 	err = locked(ctx, place(a), func(q *inbox.Held) error {
 		filed, err = q.FileForged(d, prompt)
@@ -64,9 +63,9 @@ func FileForged(ctx context.Context, a *config.Agent, d inbox.Delivery, prompt s
 	return filed, err
 }
 
-// Skipped files what an agent's queue has passed since a mark without an end, and moves
-// the mark. done are the outbox records behind it that count, and doubts says which others
-// do not.
+// Skipped files the entries that the cursor of an agent's queue has passed since a mark although
+// they were not ended, and advances the mark. done are the outbox records after the mark that
+// count; doubts reports which other records do not count.
 func Skipped(ctx context.Context, a *config.Agent, m *inbox.OutboxMark, done []inbox.Delivery, doubts func(inbox.Delivery) bool) error {
 	var gap inbox.Gap
 	err := Read(ctx, a, func(q *inbox.Queue) (err error) {
@@ -99,20 +98,20 @@ func Stands(a *config.Agent, id string) (stands bool, err error) {
 	return stands, err
 }
 
-// Fate is what the files of a queue say of an entry.
+// Fate is what the files of a queue say about an entry.
 type Fate struct {
 	Stands bool     // it is queued or in flight
 	Dead   bool     // it is a dead letter
 	Done   []string // the delivery ids by which the outbox calls it done
 }
 
-// SameText reports whether a prompt is one that was sent, as far as a line keeps it.
+// SameText reports whether a prompt is the one that was sent, as a line in the inbox keeps it.
 func SameText(a, b string) bool { return cleanText(a) == cleanText(b) }
 
 func cleanText(s string) string { return strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD")) }
 
-// Fates returns what an agent's queue says of entries, by their ids; texts are theirs by
-// id. One that stands under an id that is not asked for stands all the same.
+// Fates returns, by id, what an agent's queue says about entries. texts are their prompts by id:
+// an entry that is queued with its prompt under another id stands, too.
 func Fates(ctx context.Context, a *config.Agent, texts map[string]string) (map[string]Fate, error) {
 	fates, byText := make(map[string]Fate, len(texts)), map[string]string{}
 	for id, text := range texts {
@@ -128,7 +127,7 @@ func Fates(ctx context.Context, a *config.Agent, texts map[string]string) (map[s
 		}
 	}
 	err := Read(ctx, a, func(q *inbox.Queue) error {
-		err := q.Standing(func(id, prompt string) { // first: what ends meanwhile is seen where it went
+		err := q.Standing(func(id, prompt string) { // first, so that an entry that ends meanwhile is found where it went
 			if _, asked := fates[id]; !asked {
 				id = byText[cleanText(prompt)]
 			}

@@ -1,8 +1,8 @@
-// Package queue has every operation on an agent's queue that is not a hook's:
-// looking into it, recovering an entry whose session is gone, freeing disk space,
-// and what a person does by hand: dropping entries, retrying or deleting dead
-// letters. Each operation takes the locks that it needs and gives up, with a
-// reason, if somebody else holds one. None decides what becomes of the agent.
+// Package queue has all operations on an agent's queue except those of hooks: looking into
+// it, recovering an entry whose session is gone, freeing disk space, and what a person does by
+// hand, such as dropping entries, and retrying or deleting dead letters. Each operation takes
+// the locks that it needs, and returns an error if somebody else holds one. None decides
+// anything about the agent.
 package queue
 
 import (
@@ -26,9 +26,8 @@ const lockWait = 5 * time.Second
 // Open opens an agent's queue for reading and appending.
 func Open(a *config.Agent) (*inbox.Queue, error) { return inbox.Open(place(a)) }
 
-// Read calls do with an agent's queue, whose reads end with ctx. If nobody has put
-// anything into a queue yet, there is none to read: do is not called, and the error
-// is nil.
+// Read calls do with an agent's queue, whose reads end with ctx. If the queue does not exist yet,
+// do is not called, and the error is nil.
 func Read(ctx context.Context, a *config.Agent, do func(*inbox.Queue) error) error {
 	q, err := Open(a)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +116,7 @@ func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err 
 	return dropped, err
 }
 
-// flying refuses to drop an entry that is in flight.
+// flying returns the error for dropping the entry in flight.
 func flying(a *config.Agent, id string, s inbox.State, lives bool) error {
 	e := &BusyError{why: fmt.Sprintf("cannot drop %q: it is in flight (%s)", id, s)}
 	if s == inbox.Checking {

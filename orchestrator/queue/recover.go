@@ -66,9 +66,9 @@ func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
 	return r, nil
 }
 
-// Recover deals with the entry in flight of a session that is gone. Meanwhile it
-// holds the locks of the directory, the session and the hooks; if a scheduler or a
-// session holds one, the error is a *BusyError and nothing was done.
+// Recover recovers the entry in flight of a session that is gone, with the locks of the
+// directory, the session and the hooks held. If a scheduler or a session holds one, the error is
+// a *BusyError and nothing was done.
 func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.InFlight, err error) {
 	// A lock on a missing path would create it, as a file.
 	if info, err := os.Stat(filepath.Dir(r.Place.Inbox)); err != nil || !info.IsDir() {
@@ -126,7 +126,7 @@ func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Rec
 		r.Unreclaimed = q.Reclaim()
 		r.Reclaimable = q.Reclaimable()
 		if r.Outcome, r.Flight, err = q.Recover(i); err != nil {
-			r.Unreclaimed = nil // what prevents both is said once
+			r.Unreclaimed = nil // so that one cause is reported once
 		}
 		return err
 	})

@@ -12,18 +12,17 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// Reply is what an agent said last about an entry that it has done.
+// Reply is an agent's last message about an entry that it has done.
 type Reply struct {
 	Agent string `json:"agent"`
 	inbox.Delivery
-	// NotProven is true if it had to be proven that the work is done, and was not:
-	// somebody has written the outbox.
+	// NotProven is true if the work had to be proven and was not: somebody wrote the record
+	// into the outbox.
 	NotProven bool `json:"not_proven,omitempty"`
 }
 
-// Replies returns the replies of agents since a time, at most most of them, the
-// newest, oldest first. If those of an agent cannot be read, the error says why,
-// beside the replies of the others.
+// Replies returns the newest replies of agents since a time, at most most of them, oldest first.
+// If an agent's replies cannot be read, it returns those of the others and an error.
 func Replies(ctx context.Context, agents []*config.Agent, since time.Time, most int, doubts Doubtful) ([]Reply, error) {
 	var all []Reply
 	var errs []error
@@ -58,7 +57,7 @@ func repliesOf(ctx context.Context, a *config.Agent, since time.Time, most int, 
 	return own, err
 }
 
-// doubt marks the replies that are not proven, or were found to be forged.
+// doubt marks the replies that are doubtful, or known to be forged.
 func doubt(q *inbox.Queue, a *config.Agent, own []Reply, doubts Doubtful) error {
 	forged := map[string]bool{}
 	for d, err := range q.DeadLetters() {
