@@ -19,13 +19,13 @@ import (
 // actWithin is how long an act may take. Its answer has 90 s in all (doors).
 const actWithin = 75 * time.Second
 
-// said is what became of an act.
+// said is the outcome of an act.
 type said struct {
 	Text   string
 	Failed bool
 }
 
-// act has something done, once, and leads back to where it was asked for.
+// act carries out what a form asks for, once, and redirects to the page of the form.
 func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 	who, no := p.opt.Guard.Acts(w, r)
 	if no != nil {
@@ -38,7 +38,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o.By = who.Name
-	// What was asked for is done, also if who asked does not wait for the answer.
+	// It is done even if the browser does not wait for the answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actWithin)
 	defer cancel()
 	done, again, err := p.opt.Book.Do(ctx, who.Token, r.PostForm.Get("key"), o.what(d), func() (string, error) {
@@ -60,14 +60,14 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, backTo(r.PostForm.Get("back"), r.PostForm.Get("key"), d, o), http.StatusSeeOther)
 }
 
-// answered says at once what became of an act after which the page may have another
-// address.
+// answered shows the outcome of an act at once, because the page may have another address
+// after it.
 func (p *Page) answered(w http.ResponseWriter, who access.Who, r once.Record) {
 	p.layout(w, http.StatusOK, frame{Sheet: Sheet{Title: "The configuration", Crumb: "The configuration"}, Who: who, Said: p.words(r)})
 }
 
-// saidLate is from when on what is said of an act says when it was done: who sends a
-// form again is told that nothing was done now.
+// saidLate is the age from which on the outcome of an act is shown with its time: a person who
+// sends a form again has to see that nothing was done now.
 const saidLate = 10 * time.Second
 
 func (p *Page) words(r once.Record) *said {
@@ -78,8 +78,8 @@ func (p *Page) words(r once.Record) *said {
 	return s
 }
 
-// do carries a deed out. The journal has it first: whatever becomes of this process,
-// it says who has asked.
+// do carries out a deed. It writes the journal first, so that the journal says who asked,
+// even if this process dies.
 func (p *Page) do(ctx context.Context, who access.Who, d *deed, o order) (string, error) {
 	e := journal.Event{At: p.opt.Now(), Kind: journal.Acted, Detail: foreign.Text(strings.Join(append([]string{d.name}, o.Args...), " ")), By: foreign.Text(who.Name + " (" + who.Token + ")")}
 	if d.words > 0 {
@@ -94,7 +94,7 @@ func (p *Page) do(ctx context.Context, who access.Who, d *deed, o order) (string
 	return answer, err
 }
 
-// parseDeed reads which deed a button of a form stands for.
+// parseDeed returns the deed of a form's button.
 func parseDeed(form url.Values) (*deed, order, bool) {
 	words := strings.Split(form.Get("do"), " ")
 	for i, d := range deeds {
@@ -111,12 +111,12 @@ func parseDeed(form url.Values) (*deed, order, bool) {
 	return nil, order{}, false
 }
 
-// Text returns what was filled in for the agent that an order is about.
+// Text returns what was filled in for the order's agent.
 func (o order) Text() string {
 	return strings.ReplaceAll(o.Form.Get("text-"+o.Args[0]), "\r\n", "\n")
 }
 
-// what tells orders of one form apart: by the button, and by what was filled in for it.
+// what distinguishes the orders of one form: the button, and what was filled in for it.
 func (o order) what(d *deed) string {
 	what := strings.Join(append([]string{d.name}, o.Args...), " ")
 	if d.text {
@@ -126,14 +126,14 @@ func (o order) what(d *deed) string {
 	return what
 }
 
-// id names what an order queues: no other order has it.
+// id returns the id of the prompt that an order queues. No other order has the same.
 func (o order) id() string {
 	sum := sha256.Sum256([]byte(o.Key + " " + o.Args[0] + " " + o.Text()))
 	return "page-" + hex.EncodeToString(sum[:8])
 }
 
-// backTo is where an act leads back to: an address of ours, which shows what became
-// of it, at the place where it was asked for.
+// backTo returns the address to which an act redirects: one of our own, which shows the outcome
+// in the place of the form.
 func backTo(at, key string, d *deed, o order) string {
 	u, err := url.Parse(at)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(path.Clean(u.Path)+"/", Root) {
@@ -153,7 +153,7 @@ func backTo(at, key string, d *deed, o order) string {
 	return to.String()
 }
 
-// said is what became of the last act of a form.
+// said returns the outcome of the last act of a form.
 func (p *Page) said(who access.Who, key string) *said {
 	r, ok := p.opt.Book.Last(who.Token, key)
 	if !ok {

@@ -19,8 +19,8 @@ import (
 	"heartbeat/ptyrun/screen"
 )
 
-// AgentRead returns what the pages of one agent show. It reads no other agent's files,
-// and no more of this one's than is shown.
+// AgentRead reads what the pages of one agent show. It reads no other agent's files, and only
+// what is shown.
 type AgentRead interface {
 	// Said are the newest lines of the agent's conversation.
 	Said(ctx context.Context, agent string) ([]window.Line, error)
@@ -28,7 +28,7 @@ type AgentRead interface {
 	Screen(ctx context.Context, agent string) (Screen, error)
 	Queue(ctx context.Context, agent string) (Queue, error)
 	Triggers(agent string) ([]Trigger, error)
-	// Record is what has become of prompts and sessions.
+	// Record is the outcome of the agent's prompts and sessions.
 	Record(ctx context.Context, agent string) (Record, error)
 	Changes(ctx context.Context, agent string) (*changes.Changes, error)
 	// Series is what an agent did since a time; "": all agents.
@@ -42,7 +42,7 @@ type Screen struct {
 	Note string
 }
 
-// Queue is what waits for an agent, and what it has been given up.
+// Queue is what is queued for an agent, and what was given up.
 type Queue struct {
 	Entries []Entry
 	More    bool // there are more entries
@@ -56,7 +56,7 @@ type Queue struct {
 	Choices []Choice
 }
 
-// Legend is what the reasons of the dead letters mean, each once.
+// Legend explains the reasons of the dead letters, each once.
 func (q Queue) Legend() (all []Dead) {
 	for _, d := range q.Dead {
 		if d.Means = onPage(d.Means); d.Means != "" && !slices.ContainsFunc(all, func(o Dead) bool { return o.Reason == d.Reason }) {
@@ -66,7 +66,7 @@ func (q Queue) Legend() (all []Dead) {
 	return all
 }
 
-// column is the name of a column of a command's list: the page has none.
+// column finds sentences about a column of a command's list: the page has no columns.
 var column = regexp.MustCompile(`\b[A-Z]{4,}\b`)
 
 // onPage is a text without the sentences about columns of commands' lists.
@@ -120,8 +120,8 @@ type Trigger struct {
 	Next time.Time
 }
 
-// ours is what an id or a name is that a button may name: without anything that has to be
-// quoted. What an agent has written into its files may be otherwise, and gets no button.
+// ours matches ids and names that a button may name: those that need no quotes. Others, which
+// an agent may have written into its files, get no button.
 var ours = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:/@-]{0,127}$`)
 
 // agentView is what the templates of an agent's pages get.
@@ -149,7 +149,7 @@ type tab struct {
 	Here      bool
 }
 
-// head is the part that all pages of an agent begin with.
+// head is the first part of all pages of an agent.
 func (p *Page) head(ctx context.Context, q ask, here string) (Sheet, agentView, error) {
 	name := q.Path("agent")
 	a, troubles, err := p.opt.Read.Agent(ctx, name)
@@ -215,7 +215,7 @@ func (p *Page) agent(ctx context.Context, q ask) (Sheet, error) {
 	return s, nil
 }
 
-// note is what is shown in place of what cannot be read.
+// note returns what is shown in place of something that cannot be read.
 func (p *Page) note(id, title string, err error) (Part, error) {
 	html, err := p.draw("agent-note", map[string]string{"Title": title, "Note": err.Error()})
 	return Part{ID: id, HTML: html}, err
@@ -244,7 +244,7 @@ func (p *Page) conversation(ctx context.Context, name string) (Part, error) {
 	return part, nil
 }
 
-// kindOf is what a line is, as a word of ours.
+// kindOf returns our word for the kind of a line.
 func kindOf(l window.Line) string {
 	switch {
 	case l.Failed:
@@ -325,7 +325,7 @@ func agentFunctions() template.FuncMap {
 // mostOfLine is how much of a text is shown before it is unfolded.
 const mostOfLine = 160
 
-// textOf is text of others with its lines, without what acts.
+// textOf returns foreign text with its line breaks and without control characters.
 func textOf(s string) string {
 	var lines []string
 	for line := range foreign.Lines(s) {
@@ -337,7 +337,7 @@ func textOf(s string) string {
 // marks say what a line is.
 var marks = map[string]string{"prompt": "asked", "text": "said", "tool": "did", "result": "got", "failed": "failed"}
 
-// lookOf are the classes of a span of a terminal.
+// lookOf returns the CSS classes of a span of a terminal.
 func lookOf(s screen.Style) string {
 	var classes []string
 	for _, c := range []struct {

@@ -11,15 +11,15 @@ import (
 	"heartbeat/orchestrator/approval"
 )
 
-// Approvals is what agents ask people for, and the way to answer it.
+// Approvals has the requests of agents, and answers them.
 type Approvals interface {
 	// Waiting are those without an answer, Done the last ones with one, oldest first.
 	Waiting() ([]approval.Request, error)
 	Done() ([]approval.Request, error)
 	// Find returns one; approval.ErrNone: there is none.
 	Find(id string) (approval.Request, error)
-	// Answer files what a person says; approval.ErrAnswered: somebody else has, and
-	// the request says what.
+	// Answer files a person's answer; approval.ErrAnswered: the returned request has an
+	// answer already.
 	Answer(ctx context.Context, id string, a approval.Answer) (approval.Request, error)
 }
 
@@ -29,17 +29,17 @@ const mostDone = 20
 // approvalURL is the address of a request's page.
 func approvalURL(id string) string { return Root + "approvals/" + url.PathEscape(id) }
 
-// asked is a request, and whether who looks may answer it.
+// asked is a request, and whether the viewer may answer it.
 type asked struct {
 	approval.Request
 	Acts bool
 }
 
-// Answerable reports whether there are buttons.
+// Answerable reports whether there are buttons to answer it.
 func (a asked) Answerable() bool { return a.Acts && a.Waits() && ours.MatchString(a.ID) }
 
-// Grave reports whether a yes destroys or runs something, by what the agent says: then no
-// button is stronger than Reject, and none stands where there is less to read.
+// Grave reports whether a yes destroys or runs something, according to the agent. Then no button
+// stands out more than Reject, and there are buttons only where the whole request is shown.
 func (a asked) Grave() bool { return a.Category == "destroy" || a.Category == "execute" }
 
 // approvals is the page of all requests.

@@ -12,8 +12,8 @@ import (
 	"heartbeat/orchestrator/approval"
 )
 
-// deed is one thing that a person may have done. A button's value is its name and its
-// words: "retry triage 4f1c02d3".
+// deed is one thing that a person may ask for. A button's value is its name and its words:
+// "retry triage 4f1c02d3".
 type deed struct {
 	name  string
 	words int // how many words follow the name
@@ -21,12 +21,12 @@ type deed struct {
 	text bool
 	// moves is true where the page may have another address afterwards.
 	moves bool
-	// place is the part of an agent's page where it is asked for; "": its head.
+	// place is the part of an agent's page that has its button; "": the head.
 	place string
 	do    func(p *Page, ctx context.Context, o order) (string, error)
 }
 
-// capital is a text that begins with a capital.
+// capital returns a text with a capital at its beginning.
 func capital(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if size == 0 {
@@ -35,7 +35,7 @@ func capital(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// sentence is what an error says, as a sentence.
+// sentence returns the text of an error as a sentence.
 func sentence(err error) string {
 	text := capital(err.Error())
 	if text == "" || strings.ContainsAny(text[len(text)-1:], ".!?") {
@@ -44,16 +44,16 @@ func sentence(err error) string {
 	return text + "."
 }
 
-// order is a deed that somebody asks for. It is asked for once: who asks twice gets
-// the first answer.
+// order is a deed that a person asks for. An order that is sent twice is carried out once, and
+// gets the first answer again.
 type order struct {
 	Args []string
 	Form url.Values
-	// By is the name of their token. Key is their form's.
+	// By is the name of the person's token, Key the form's key.
 	By, Key string
 }
 
-// deeds are all of them. What is done about an agent names it first.
+// deeds are all deeds. The first word of those about an agent is its name.
 var deeds = []deed{
 	{name: "pause", words: 1, do: func(p *Page, _ context.Context, o order) (string, error) {
 		return o.Args[0] + ": paused", p.opt.Act.Pause(0, o.Args[0])

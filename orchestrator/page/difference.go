@@ -8,7 +8,7 @@ import (
 	"heartbeat/orchestrator/page/changes"
 )
 
-// changed is the page of what differs in an agent's directory from its last commit.
+// changed is the page of the differences between an agent's directory and its last commit.
 func (p *Page) changed(ctx context.Context, q ask) (Sheet, error) {
 	s, v, err := p.head(ctx, q, "changes")
 	if err != nil {
@@ -44,7 +44,7 @@ type differing struct {
 	Added, Deleted int // lines
 }
 
-// mostUnfolded is up to how many lines of all files are shown at once.
+// mostUnfolded is the number of lines up to which all files are unfolded.
 const mostUnfolded = 300
 
 func differenceOf(c *changes.Changes) differing {

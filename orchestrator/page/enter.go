@@ -6,8 +6,8 @@ import (
 	"heartbeat/orchestrator/page/access"
 )
 
-// offer shows the button by which a browser takes a link's token. Looking at the link
-// takes nothing: what shows previews of links in chats looks at them, too.
+// offer shows the button with which a browser takes a link's token. Opening the link does not
+// take it, because programs that preview links in chats open them, too.
 func (p *Page) offer(w http.ResponseWriter, r *http.Request) {
 	link, no := p.opt.Guard.Offers(r, r.PathValue("link"))
 	if no != nil {

@@ -14,13 +14,12 @@ import (
 	"heartbeat/orchestrator/usage"
 )
 
-// coarse is how exactly a page says how long something lasts, in sentences: what only
-// grows older has not changed.
+// coarse is the precision of durations in the sentences of a page, so that a sentence does not
+// change each second only because something grows older.
 const coarse = 10 * time.Second
 
-// fewAgents is up to how many agents all groups are unfolded. A folded one says how many
-// of its agents are in which state: what is in it stands in one order, and does not move
-// when its state changes.
+// fewAgents is the number of agents up to which all groups are unfolded. A folded group shows how
+// many of its agents are in which state. Agents keep their order when their state changes.
 const fewAgents, mostOfGroup = 24, 50
 
 // fleet is the page of all agents: what needs a person, what is spent, and each agent.
@@ -67,7 +66,7 @@ type headline struct {
 	Acts              bool
 }
 
-// Unsure reports whether what some of it costs is not known.
+// Unsure reports whether the cost of a part is not known.
 func (n numbers) Unsure() bool { return n.Today.Unseen+n.Today.Unpriced > 0 }
 
 // numbers are the fleet's figures of today.
@@ -135,9 +134,9 @@ func (g group) States() string {
 	return strings.Join(all, ", ")
 }
 
-// grouped are the agents by group, all in the order of the fleet's file, whatever state
-// they are in: what somebody is about to tap does not move. What needs a person is
-// listed first, among the troubles.
+// grouped returns the agents by group in the order of the fleet's file, whatever their state, so
+// that a button which somebody is about to tap does not move. What needs a person is listed
+// above, among the troubles.
 func grouped(f Fleet) (all []group) {
 	at := map[string]int{}
 	var whole []group
@@ -185,8 +184,7 @@ type row struct {
 	Since  time.Time
 	Begun  time.Time // of the entry in flight
 	Queued string
-	// Iteration is which one of how many is in work, where a check has to pass; "":
-	// none has to.
+	// Iteration is the present iteration and their limit; "": no check has to pass.
 	Iteration string
 	Tokens    int64
 	Any       string // what fires without a schedule
@@ -232,7 +230,7 @@ func (r row) Answer() string {
 	return answerAt(r.Agent)
 }
 
-// Resumes reports whether a person can have it go on, by a resume.
+// Resumes reports whether a resume by a person lets it continue.
 func (r row) Resumes() bool {
 	switch r.Word {
 	case status.State(status.IsPaused):
@@ -259,13 +257,13 @@ func (r row) ToolName() string {
 	return foreign.Text(r.Agent.Tool.Name).String()
 }
 
-// signs stand beside the words, for who sees colours otherwise.
+// signs are shown beside the words, for people who see colours differently.
 var signs = map[status.State]string{
 	status.Idle: "○", status.Waiting: "◔", status.Starting: "◐", status.Running: "●", status.Ending: "◑", status.Checking: "◌",
 	status.BackingOff: "↻", status.Parked: "‖", status.Held: "✕", status.Stopped: "□", status.State(status.IsPaused): "‖",
 }
 
-// tone is the colour that an agent's state has: its meaning, which its word says, too.
+// tone returns the colour of an agent's state. It adds nothing to the word for the state.
 func tone(a status.Agent) string {
 	switch a.Shown() {
 	case status.Running, status.Starting, status.Ending:

@@ -62,7 +62,7 @@ func count(n int, thing string) string {
 	return strconv.Itoa(n) + " " + thing + "s"
 }
 
-// command is something to type, and what is to be said of it.
+// command is something to type, and a remark about it.
 type command struct{ Line, Remark string }
 
 // commandOf returns the command of a step, or nil: it is words.
@@ -108,8 +108,8 @@ func fillAges(html []byte, now time.Time) []byte {
 	})
 }
 
-// moment is a time as far as somebody needs it who reads it at another: today's without
-// its date, this year's without its year.
+// moment formats a time for a reader at another time: without the date if it is today, without
+// the year if it is this year.
 func moment(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	switch {
@@ -121,8 +121,8 @@ func moment(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// rounded is a time to come, to the nearest of the units that it is said in: what ends
-// in seven days is not said to end in six a moment later.
+// rounded rounds a future time to the units in which it is shown, so that something that ends in
+// seven days is not said to end in six a moment later.
 func rounded(d time.Duration) time.Duration {
 	for _, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute} {
 		if d >= unit+unit/2 && (unit < 24*time.Hour || d >= 48*time.Hour-unit/48) {
@@ -162,7 +162,7 @@ func assetOf(name string) []byte {
 	return embedded(name)
 }
 
-// versionOfAssets changes with what a page loads, so that browsers keep no old one.
+// versionOfAssets changes with the assets of a page, so that browsers do not use old ones.
 var versionOfAssets = sync.OnceValue(func() string {
 	sum := sha256.Sum256(slices.Concat(style(), embedded("live.js"), embedded("icon.svg")))
 	return hex.EncodeToString(sum[:6])

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// kept caches readings by name: what is slow to read or to draw is read once for everybody,
-// and again only after lasts.
+// kept caches slow results by name: a result is read once for all browsers, and again only after
+// lasts.
 type kept[T any] struct {
 	lasts time.Duration
 
@@ -22,7 +22,7 @@ type reading[T any] struct {
 	err error
 }
 
-// mostKept is of how many names something is kept.
+// mostKept is how many results are kept.
 const mostKept = 32
 
 func (k *kept[T]) get(ctx context.Context, name string, read func() (T, error)) (T, error) {
@@ -31,7 +31,7 @@ func (k *kept[T]) get(ctx context.Context, name string, read func() (T, error)) 
 	defer r.mu.Unlock()
 	if r.at.IsZero() || time.Since(r.at) > k.lasts {
 		is, err := read()
-		if ctx.Err() != nil { // it may have failed for that
+		if ctx.Err() != nil { // that may be why it failed
 			return is, err
 		}
 		r.is, r.err, r.at = is, err, time.Now()
@@ -39,14 +39,14 @@ func (k *kept[T]) get(ctx context.Context, name string, read func() (T, error)) 
 	return r.is, r.err
 }
 
-// forget has everything read anew.
+// forget drops all results.
 func (k *kept[T]) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.of = nil
 }
 
-// reading is that of a name; in place of another, if there are too many.
+// reading returns the cached result of a name, in place of another one if there are too many.
 func (k *kept[T]) reading(name string) *reading[T] {
 	k.mu.Lock()
 	defer k.mu.Unlock()

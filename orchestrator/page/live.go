@@ -14,19 +14,19 @@ import (
 	"heartbeat/orchestrator/page/access"
 )
 
-// Limits of what is live: how often a page is drawn anew, which share of the time that
-// may take, how many browsers follow at once.
+// Limits of live pages: how often a page is drawn again, which share of the time that may take,
+// how many browsers may follow at once.
 const (
 	liveEvery     = time.Second
 	liveShare     = 5
 	mostFollowers = 400
-	// aliveEvery is how often a browser that gets nothing is told that we live.
+	// aliveEvery is how often a browser is told that the connection still works.
 	aliveEvery = 10 * time.Second
-	// sendWithin is how long a browser may take to take what it is sent.
+	// sendWithin is how long a browser may take to receive a message.
 	sendWithin = 10 * time.Second
 )
 
-// live draws each page that somebody follows once for all of them.
+// live draws each page once for all browsers that follow it.
 type live struct {
 	draw  func(context.Context, view) (Sheet, error)
 	fleet string // its name
@@ -51,7 +51,7 @@ func (l *live) run(ctx context.Context) {
 	l.out.Wait()
 }
 
-// watched is a page that somebody follows.
+// watched is a page that browsers follow.
 type watched struct {
 	followers map[chan struct{}]bool
 	stop      context.CancelFunc
@@ -68,7 +68,7 @@ type drawing struct {
 	gone   bool // there is no such page any more
 }
 
-// window is what the window's frame says.
+// window returns what the title of the window shows.
 func (d *drawing) window() string { return fmt.Sprint(d.asks, " ", d.title) }
 
 // piece is a part as a browser gets it.
@@ -107,9 +107,9 @@ type message struct {
 	Over bool `json:"over,omitempty"`
 }
 
-// joins counts somebody in who follows a page; nil: there are too many. shares are what
-// they share the places with others by: their token, and their address. None of them has
-// more places than are free, so that who comes later finds some.
+// joins adds a browser to those that follow a page; nil: there are too many. shares are its token
+// and its address, by which followers are counted. No token and no address may have more places
+// than are free, so that later ones find some.
 func (l *live) joins(v view, shares ...string) (news chan struct{}, w *watched, leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,8 +169,8 @@ func (l *live) keep(ctx context.Context, v view, w *watched) {
 	}
 }
 
-// look draws a page and reports whether it has changed. What cannot be drawn now stays
-// as it is.
+// look draws a page and reports whether it has changed. After an error the page stays as it
+// was.
 func (l *live) look(ctx context.Context, v view, w *watched) (changed bool) {
 	ctx, cancel := context.WithTimeout(ctx, drawWithin)
 	defer cancel()
@@ -190,9 +190,9 @@ func (l *live) look(ctx context.Context, v view, w *watched) (changed bool) {
 	return !same
 }
 
-// since returns what has changed since a browser was told, or nil. told is false where
-// had is only what the browser says of itself: then it may show other parts, and learns
-// their order with what has changed.
+// since returns what has changed since a browser was told, or nil. told is false if had is only
+// what the browser claims to show: then it may show other parts, too, and is told their order
+// with the changes.
 func (d *drawing) since(had []string, told bool) (*message, []string) {
 	if d.gone {
 		return &message{Gone: true}, nil
@@ -222,14 +222,14 @@ func (d *drawing) since(had []string, told bool) (*message, []string) {
 	return &m, has
 }
 
-// samePlace reports whether two of what since remembers are the same element in the same
-// one: all before the hash.
+// samePlace reports whether two entries that since remembers are the same element with the same
+// parent, whatever their hashes.
 func samePlace(x, y string) bool {
 	return x[:strings.LastIndexByte(x, ' ')] == y[:strings.LastIndexByte(y, ' ')]
 }
 
-// shows returns what a browser shows that says the hashes of what it shows: those of
-// the pieces in their order. Who shows another number of them shows nothing of this.
+// shows returns what a browser shows, given the hashes of the pieces that it claims to show, in
+// their order. If their number differs, it shows another page.
 func (d *drawing) shows(hashes string) (had []string) {
 	const size = 6
 	if len(hashes) != size*len(d.pieces) {
@@ -241,8 +241,8 @@ func (d *drawing) shows(hashes string) (had []string) {
 	return had
 }
 
-// told is what a browser was told of a page. At first that is only what it says of itself:
-// the hashes of what it shows.
+// told is what a browser was told about a page. At first it is what the browser claims to show:
+// the hashes of the pieces.
 type told struct {
 	says   string
 	pieces []string
@@ -250,7 +250,7 @@ type told struct {
 	begun  bool
 }
 
-// next is what a browser has to be told now, or nil; then it counts as told.
+// next returns what a browser has to be told now, or nil, and counts it as told.
 func (t *told) next(d *drawing) *message {
 	if !t.begun {
 		t.pieces = d.shows(t.says)
@@ -289,7 +289,7 @@ func (p *Page) follow(w http.ResponseWriter, r *http.Request) {
 	_ = s.conn.SetReadDeadline(time.Time{})
 	s.may = func() bool {
 		no := p.opt.Guard.Still(r, who)
-		return no == nil || no.Reason == access.Unreadable // which a moment may mend
+		return no == nil || no.Reason == access.Unreadable // which may be over in a moment
 	}
 	p.feed(r, news, on, s)
 }
@@ -349,7 +349,7 @@ type stream struct {
 
 var errOver = errors.New("who looks may not look any more")
 
-// send sends what whoever listens may see: that is asked before each write.
+// send sends a message if the browser may still see the page.
 func (s stream) send(text string) error {
 	if !s.may() {
 		s.over()
@@ -358,7 +358,7 @@ func (s stream) send(text string) error {
 	return s.write(text)
 }
 
-// over tells a browser that it may not look any more.
+// over tells a browser that it may no longer see the page.
 func (s stream) over() { _ = s.write("data: {\"over\":true}\n\n") } // it may have gone
 
 func (s stream) write(text string) error {

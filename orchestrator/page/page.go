@@ -1,11 +1,10 @@
-// Package page is a fleet's page in a browser: what the agents do, and what a person
-// may have done. It decides nothing: what it shows is read by Read, as the commands
-// read it, and what it does is done by Act, as the commands do it. Who may look and
-// who may act is decided by access.
+// Package page is a fleet's page in a browser. It shows what the agents do, and lets people
+// act. It decides nothing: Read reads what it shows, and Act does what people ask for, both as
+// the commands do. Package access decides who may look and who may act.
 //
-// A page is a tree of parts (Sheet), each drawn by a template. A browser gets it
-// whole, and then what changes of it, at most once a second (live.go). It works
-// without JavaScript: every act is a form.
+// A page is a tree of parts (Sheet), each drawn by a template. A browser gets the whole page, and
+// then the parts that change, at most once a second (live.go). Without JavaScript it works, too:
+// every act is a form.
 package page
 
 import (
@@ -55,8 +54,8 @@ type Page struct {
 	// What takes long to read and to draw.
 	records, plotted kept[[]Part]
 	diffs            kept[Part]
-	// needed is how much needs a person, for pages that do not show it: they have no need
-	// of the fleet each second.
+	// needed caches how much needs a person, for pages that show only this number: they need
+	// not read the fleet each second.
 	needed kept[int]
 }
 
@@ -80,7 +79,7 @@ func (p *Page) Trusts(a netip.Addr) bool { return p.opt.Guard.Trusts(a) }
 // Run tells browsers what changes, until ctx ends.
 func (p *Page) Run(ctx context.Context) { p.live.run(ctx) }
 
-// policy lets a page load what we serve and nothing else, and be shown in no other.
+// policy lets a page load only what we serve, and lets no other page embed it.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // ServeHTTP implements http.Handler.

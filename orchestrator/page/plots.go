@@ -48,7 +48,7 @@ func (p *Page) agentPlots(ctx context.Context, q ask) (Sheet, error) {
 	return p.figures(ctx, q, s, v.Agent.Agent)
 }
 
-// figures draws the figures of an agent, or of all, below what a sheet has.
+// figures adds the plots of an agent, or of all agents, to a sheet.
 func (p *Page) figures(ctx context.Context, q ask, s Sheet, agent string) (Sheet, error) {
 	l := lengthOf(q.Query())
 	parts, err := p.plotted.get(ctx, l.Name+" "+agent, func() ([]Part, error) {

@@ -8,14 +8,14 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Record is what has become of an agent's prompts and sessions, newest first.
+// Record is the outcome of an agent's prompts and sessions, newest first.
 type Record struct {
 	Replies []Reply
 	Ends    []End
 	Note    string
 }
 
-// Reply is what an agent said last about a prompt.
+// Reply is an agent's last message about a prompt.
 type Reply struct {
 	At, Begun time.Time
 	ID        foreign.Text // that its sender gave it, or ""
@@ -23,7 +23,7 @@ type Reply struct {
 	Attempt   int
 	Text      foreign.Text
 	Cut       bool
-	NotProven bool // it is not that of a verdict, and has to be
+	NotProven bool // the prompt has to be proven, and is not
 }
 
 // End is how a session ended, or the check of a prompt's work.
@@ -38,7 +38,7 @@ type End struct {
 	Of    foreign.Text
 }
 
-// record is the page of what has become of an agent's prompts and sessions.
+// record is the page of an agent's Record.
 func (p *Page) record(ctx context.Context, q ask) (Sheet, error) {
 	s, v, err := p.head(ctx, q, "record")
 	if err != nil {

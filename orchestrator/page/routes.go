@@ -91,7 +91,7 @@ func without(q url.Values, name string) url.Values {
 	return q
 }
 
-// view is an address of ours, as who may act sees it, or who may not.
+// view is an address of ours, as people see it who may act, or who may not.
 type view struct {
 	at   string
 	acts bool
@@ -110,7 +110,7 @@ func sheetsByPath() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, s := range sheets {
 		mux.HandleFunc("GET "+s.path, func(_ http.ResponseWriter, r *http.Request) {
-			f := r.Context().Value(foundKey{}).(*found) //nolint:forcetypeassert // look has put it there
+			f := r.Context().Value(foundKey{}).(*found) //nolint:forcetypeassert // put there by look
 			f.sheet, f.r = &s, r
 		})
 	}
@@ -131,7 +131,7 @@ func (p *Page) look(ctx context.Context, v view) (Sheet, error) {
 	return f.sheet.show(p, ctx, ask{r: f.r, Acts: v.acts, Now: p.opt.Now()})
 }
 
-// looks is look with what all pages say: what needs a person.
+// looks is look with what all pages show: how much needs a person.
 func (p *Page) looks(ctx context.Context, v view) (Sheet, error) {
 	s, err := p.look(ctx, v)
 	if err == nil {
@@ -173,7 +173,7 @@ func (nowhere) Header() http.Header         { return http.Header{} }
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (nowhere) WriteHeader(int)             {}
 
-// frame is what stands around a sheet.
+// frame is what surrounds a sheet.
 type frame struct {
 	Sheet
 	Fleet string
@@ -182,7 +182,7 @@ type frame struct {
 	Key, At string
 	// Said is what became of the last act, or nil.
 	Said *said
-	// Version is of what is loaded with the page.
+	// Version is the version of the assets.
 	Version string
 	// squeeze is true if the page may be compressed.
 	squeeze bool
@@ -220,7 +220,7 @@ func (p *Page) layout(w http.ResponseWriter, code int, f frame) {
 	send(w, code, body, f.squeeze)
 }
 
-// plainly shows a page of words alone.
+// plainly shows a page that has only a text.
 func (p *Page) plainly(w http.ResponseWriter, code int, title, text string) {
 	html, err := p.draw("words", struct {
 		Text string

@@ -17,11 +17,11 @@ import (
 	"heartbeat/hook/foreign"
 )
 
-// ErrNotFound means that a page shows something that there is not.
+// ErrNotFound means that what a page would show does not exist.
 var ErrNotFound = errors.New("there is no such page")
 
-// Sheet is what one page shows. It holds nothing of who looks but whether they may
-// act: all who look at the same address get the same one.
+// Sheet is the contents of one page. It depends on the address and on whether the viewer may act,
+// and on nothing else about the viewer.
 type Sheet struct {
 	Title string
 	// Crumb is what the way back to the fleet's page ends with; "": it is that page.
@@ -50,7 +50,7 @@ type Part struct {
 	ID string
 	// Tag is its element's name; "": section. Class are its classes.
 	Tag, Class string
-	// Label is what a section is called by who cannot see it, or "".
+	// Label names a section for people who cannot see it, or is "".
 	Label string
 	// HTML is what Page.draw returned.
 	HTML template.HTML
@@ -66,10 +66,10 @@ type Part struct {
 	Polite bool
 }
 
-// ask is somebody's question for a page.
+// ask is a request for a page.
 type ask struct {
 	r *http.Request
-	// Acts is true if who looks may act.
+	// Acts is true if the viewer may act.
 	Acts bool
 	Now  time.Time
 }
@@ -77,7 +77,7 @@ type ask struct {
 // Path returns a variable of the page's path.
 func (q ask) Path(name string) string { return q.r.PathValue(name) }
 
-// Query returns what stands behind the ? of the address.
+// Query returns a variable of the query in the address.
 func (q ask) Query() url.Values { return q.r.URL.Query() }
 
 // sheet is a page and its address: a pattern of http.ServeMux.
@@ -86,7 +86,7 @@ type sheet struct {
 	show func(p *Page, ctx context.Context, q ask) (Sheet, error)
 }
 
-// draw fills in a template. Whatever it was filled with, nothing in it acts.
+// draw executes a template, and makes control characters in the result harmless.
 func (p *Page) draw(name string, data any) (template.HTML, error) {
 	var b bytes.Buffer
 	if err := p.html.ExecuteTemplate(&b, name, data); err != nil {
@@ -113,7 +113,7 @@ func partID(kind, name string) string {
 	return kind + "-x" + hex.EncodeToString(sum[:8])
 }
 
-// Hash tells whether a part is what it was, without its kids: six characters.
+// Hash returns six characters that change with the part, but not with its kids.
 func (t Part) Hash() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %v %v %s", t.Tag, t.Class, t.Label, t.Still, t.Polite, t.HTML))
 	return hex.EncodeToString(sum[:3])

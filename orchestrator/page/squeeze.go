@@ -9,16 +9,16 @@ import (
 	"sync"
 )
 
-// leastSqueezed is from how many bytes on an answer is compressed.
+// leastSqueezed is the length in bytes from which on an answer is compressed.
 //
-// Pages, and what is loaded with them, are compressed: those of a large fleet come to a
-// tenth. How long an answer is says something of what is in it to who can
-// have a text in it (BREACH); the only secret in a page that is compressed, what its forms
-// carry, is masked anew each time (access.Who). A link's page, which has the link's secret
-// in it, is not compressed, nor is what is sent as it changes, in small pieces.
+// Pages and assets are compressed; the pages of a large fleet shrink to a tenth. The length of
+// a compressed answer reveals something about its contents to anybody who can put a text into
+// it (BREACH). The only secret in a compressed page, in its forms, is masked differently each
+// time (access.Who). The page of a link, which has the link's secret in it, is not compressed;
+// nor are live changes, which are small.
 const leastSqueezed = 2 << 10
 
-// squeezes reports whether who asks takes gzip.
+// squeezes reports whether the client of a request accepts gzip.
 func squeezes(r *http.Request) bool {
 	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(one, ";")
@@ -43,12 +43,12 @@ func squeezed(body []byte) []byte {
 	return b.Bytes()
 }
 
-// send writes a body, compressed if it may be and who asks takes it.
+// send writes a body. squeeze is true if it may be compressed.
 func send(w http.ResponseWriter, code int, body []byte, squeeze bool) {
 	sendAs(w, code, body, squeeze, func() []byte { return squeezed(body) })
 }
 
-// sendAs is send for a body whose compressed form is known, or made by small.
+// sendAs is send for a body whose compressed form small returns.
 func sendAs(w http.ResponseWriter, code int, body []byte, squeeze bool, small func() []byte) {
 	if len(body) >= leastSqueezed {
 		w.Header().Add("Vary", "Accept-Encoding")

@@ -17,12 +17,12 @@ const mostTroubles = 50
 type trouble struct {
 	status.Alike
 	Taps []tap
-	// Answer is the page on which to answer it, or "". Reads is true where there is
-	// something to read before.
+	// Answer is the page on which to answer it, or "". Reads is true if there is something to
+	// read first.
 	Answer string
 	Reads  bool
-	// Links are pages that show what a command to type shows, Letters whose dead letters
-	// it is about.
+	// Links are the pages that show what a command to type would show. Letters are the agents
+	// whose dead letters it is about.
 	Links   []tab
 	Letters []letters
 }
@@ -49,7 +49,7 @@ func (t trouble) Word() string { return strings.ReplaceAll(string(t.What), "-", 
 // ID is that of what is unfolded.
 func (t trouble) ID() string { return partID("todo", string(t.What)+"-"+t.Agent) }
 
-// Plain reports whether what is to be done is shown at once: nothing here does it.
+// Plain reports whether the advice is shown unfolded, because no button does it.
 func (t trouble) Plain() bool { return len(t.Taps)+len(t.Links)+len(t.Letters) == 0 && t.Answer == "" }
 
 // tap is a button: what it does, and what it says. A quiet one is not what to do first.
@@ -58,8 +58,8 @@ type tap struct {
 	Quiet    bool
 }
 
-// tapsOf are the buttons that do what a trouble of agents says to type, as far as a tap
-// can. stays: a resume does not lift it.
+// tapsOf returns the buttons for the commands that a trouble says to type, as far as a button can
+// replace them. stays is true if a resume does not end the trouble.
 func tapsOf(t status.Trouble, agents []string, stays bool) (taps []tap) {
 	commands := t.Commands()
 	if (t.What == status.IsHeld || t.What == status.IsParked || t.What == status.BacksOff) && !stays {
@@ -83,7 +83,7 @@ func tapsOf(t status.Trouble, agents []string, stays bool) (taps []tap) {
 	return taps
 }
 
-// linksOf are the pages that show what a trouble says to type.
+// linksOf returns the pages that show the output of commands that a trouble says to type.
 func linksOf(t status.Trouble) (links []tab) {
 	for _, c := range t.Commands() {
 		if len(c) < 2 || c[1] != t.Agent {
@@ -102,7 +102,7 @@ func linksOf(t status.Trouble) (links []tab) {
 // mostTaps is for how many agents with the same trouble there are buttons.
 const mostTaps = 5
 
-// DeadLetters reports whether they are what it is about.
+// DeadLetters reports whether the trouble is about dead letters.
 func (t trouble) DeadLetters() bool { return t.What == status.HasDeadLetters }
 
 func (d *drawer) troubles(f Fleet) Part {
@@ -116,7 +116,7 @@ func (d *drawer) troubles(f Fleet) Part {
 	var shown []trouble
 	for _, t := range all[:len(all)-more] {
 		one := trouble{Alike: t, Answer: answerOf(f, t), Links: linksOf(t.Trouble)}
-		_, stays := of[t.Agent].Stays("") // a resume does not lift what it waits for
+		_, stays := of[t.Agent].Stays("") // a resume does not end what it waits for
 		if d.acts {
 			one.Taps = tapsOf(t.Trouble, one.Agents(), stays)
 		}
@@ -145,8 +145,8 @@ func lettersOf(agents []string, of map[string]status.Agent, acts bool) (all []le
 	return all
 }
 
-// asks gives a trouble the buttons of a yes and a no, where the question is all that
-// there is to read.
+// asks gives a trouble the buttons for yes and no if the question is all that there is to
+// read.
 func (t *trouble) asks(waiting []approval.Request, acts bool) {
 	var one []approval.Request
 	for _, r := range waiting {
@@ -164,7 +164,7 @@ func (t *trouble) asks(waiting []approval.Request, acts bool) {
 	}
 }
 
-// answerOf is where what a trouble asks is answered, or "".
+// answerOf returns the address at which to answer a trouble, or "".
 func answerOf(f Fleet, t status.Alike) string {
 	if t.What != status.NeedsApproval && t.What != status.QueueAsks {
 		return ""
@@ -177,8 +177,8 @@ func answerOf(f Fleet, t status.Alike) string {
 	return Root + "approvals"
 }
 
-// answerAt is where a person answers an agent: at its queue if that asks, at its request if
-// that is the only one, otherwise in the list.
+// answerAt returns the address at which to answer an agent: its queue if that asks, its request
+// if that is the only one, otherwise the list of requests.
 func answerAt(a status.Agent) string {
 	switch {
 	case a.Asks:
