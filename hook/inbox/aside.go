@@ -11,37 +11,37 @@ import (
 	"time"
 )
 
-// WaitingFile has the entries that were set aside: an InFlight on each line.
+// WaitingFile has the entries that are set aside: an InFlight on each line.
 const WaitingFile = ".waiting.jsonl"
 
 // MostAside is how many entries of a queue may be set aside.
 const MostAside = 10
 
-// ErrNoRoomAside means that as many entries are set aside as may be.
+// ErrNoRoomAside means that MostAside entries are set aside already.
 var ErrNoRoomAside = fmt.Errorf("%d entries are set aside, and no more may be", MostAside)
 
-// Aside is what is known of an entry that was set aside. Its line stands before the
-// cursor: it is no part of the queue's order any more.
+// Aside is what is known about an entry that is set aside. Its line is before the cursor: the
+// entry no longer has a place in the queue's order.
 type Aside struct {
 	Since time.Time `json:"since"`
-	// Answered is when it was answered that it is to be handed over again; zero: it
-	// waits for an answer.
+	// Answered is when a person's answer made it due for another hand-over; zero: it waits
+	// for an answer.
 	Answered time.Time `json:"answered,omitzero"`
 }
 
-// Returns reports whether an entry that was set aside is to be handed over again,
-// before all that is queued.
+// Returns reports whether an entry that is set aside has to be handed over again, before
+// anything that is queued.
 func (f *InFlight) Returns() bool { return f.Aside != nil && f.State == Unproven }
 
-// AsideSince is the record of an entry that is set aside.
+// AsideSince returns the record of an entry in flight for when it is set aside.
 func (f InFlight) AsideSince(now time.Time) InFlight {
 	f.Aside, f.Failure = &Aside{Since: now.UTC()}, ""
-	f.Generation, f.InboxSize = 0, 0 // of an inbox that it is no part of
+	f.Generation, f.InboxSize = 0, 0 // they are about an inbox that it is no longer in
 	return f
 }
 
-// Again is the record of an entry that is set aside after a verdict by which it is to be
-// handed over again.
+// Again returns the record of an entry that is set aside, after a verdict that makes it due for
+// another hand-over.
 func (f InFlight) Again(v Verdict) InFlight {
 	again := flight{InFlight: f}
 	again.next(v)
@@ -49,22 +49,22 @@ func (f InFlight) Again(v Verdict) InFlight {
 	return again.InFlight
 }
 
-// deliveryForm is that of delivery ids.
+// deliveryForm matches delivery ids.
 var deliveryForm = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
 // IsDelivery reports whether a text has the form of a delivery id, and can name a file.
 func IsDelivery(id string) bool { return deliveryForm.MatchString(id) }
 
-// apart reports whether the entry in flight was set aside once: the inbox says nothing
+// apart reports whether the entry in flight was set aside before. Then the inbox says nothing
 // about it.
 func (f *flight) apart() bool { return f.Aside != nil }
 
-// SetAside takes the entry in flight, whose check has passed, out of the queue's order
-// until a person has answered: it stands in .waiting.jsonl, nothing is in flight, and the
-// queue goes on behind it. Verdict finishes it there, or has it handed over again.
+// SetAside takes the entry in flight, whose check has passed, out of the queue's order until a
+// person answers. It moves to .waiting.jsonl, nothing is in flight, and the queue continues
+// with the next entry. Verdict finishes the entry there, or makes it due for another hand-over.
 //
-// It can be interrupted and called again. The error matches ErrStale as that of Verdict
-// does, and ErrNoRoomAside where MostAside wait already.
+// After an interruption it can be called again. The error matches ErrStale like that of
+// Verdict, and ErrNoRoomAside if MostAside entries wait already.
 func (h *Held) SetAside(delivery string, check int, now time.Time) (*InFlight, error) {
 	return h.carrier().setAside(delivery, check, now)
 }
@@ -102,8 +102,8 @@ func (h *heldLane) setAside(delivery string, check int, now time.Time) (*InFligh
 	return &next.InFlight, h.pass(view)
 }
 
-// Waiting returns the entries that are set aside, as far as the file in the agent's
-// directory tells, which the agent can write. It needs no lock.
+// Waiting returns the entries that are set aside according to the file in the agent's
+// directory, which the agent can write. It needs no lock.
 func (q *Queue) Waiting() ([]InFlight, error) {
 	waiting, err := q.waiting()
 	if len(waiting) == 0 || err != nil {
@@ -115,15 +115,15 @@ func (q *Queue) Waiting() ([]InFlight, error) {
 	}
 	var all []InFlight
 	for _, f := range waiting {
-		if now == nil || now.DeliveryID != f.DeliveryID { // else it is coming or going
+		if now == nil || now.DeliveryID != f.DeliveryID { // otherwise it is just being moved
 			all = append(all, f.InFlight)
 		}
 	}
 	return all, nil
 }
 
-// passedBy returns the entries that a cursor has passed although they have not ended:
-// those that are set aside, and the one in flight if it was.
+// passedBy returns the entries that the cursor has passed although they have not ended: those
+// that are set aside, and the one in flight if it was set aside before.
 func (q *Queue) passedBy() (known map[string]bool, err error) {
 	known = map[string]bool{}
 	all, err := q.waiting()
@@ -138,14 +138,13 @@ func (q *Queue) passedBy() (known map[string]bool, err error) {
 	return known, err
 }
 
-// IsAside reports whether an entry waits for a person outside the queue's order, by its
-// delivery id.
+// IsAside reports whether the entry with a delivery id is set aside.
 func (q *Queue) IsAside(delivery string) (bool, error) {
 	waiting, err := q.waiting()
 	return at(waiting, delivery) >= 0, err
 }
 
-// waiting returns what stands in the file, without lines that are no records.
+// waiting returns the records in the file, without lines that are not records.
 func (q *Queue) waiting() ([]*flight, error) {
 	all, _, err := readOwn(q.dir, WaitingFile, MostAside*(16*q.maxEntry+flightRest), parseWaiting)
 	if all == nil || err != nil {
@@ -162,7 +161,7 @@ func parseWaiting(data []byte) *[]*flight {
 			continue
 		}
 		f.Generation, f.InboxSize = 0, 0
-		if all = append(all, f); len(all) == 2*MostAside { // what an agent has added is bounded, too
+		if all = append(all, f); len(all) == 2*MostAside { // an agent may have added some
 			break
 		}
 	}
@@ -177,7 +176,7 @@ func without(all []*flight, delivery string) []*flight {
 	return slices.DeleteFunc(slices.Clone(all), func(f *flight) bool { return f.DeliveryID == delivery })
 }
 
-// writeWaiting makes the file say what is set aside, durably.
+// writeWaiting durably replaces the records in the file.
 func (h *Held) writeWaiting(all []*flight) error {
 	if len(all) == 0 {
 		if _, err := h.dir.Stat(WaitingFile); errors.Is(err, fs.ErrNotExist) {
@@ -204,7 +203,7 @@ func (h *Held) writeWaiting(all []*flight) error {
 	return h.dir.Replace(WaitingFile, b.Bytes())
 }
 
-// unfile takes an entry out of the file of those that wait.
+// unfile removes an entry from the file.
 func (h *Held) unfile(delivery string) error {
 	waiting, err := h.waiting()
 	if err != nil || at(waiting, delivery) < 0 {
@@ -213,9 +212,9 @@ func (h *Held) unfile(delivery string) error {
 	return h.writeWaiting(without(waiting, delivery))
 }
 
-// BringBack puts the one in flight, unproven, that was answered first of those that
-// return: its next iteration is what is handed over next. It returns nil if none does.
-// The error matches ErrInFlight if an entry is in flight.
+// BringBack puts the entry in flight, as unproven, that was answered first among those that
+// have to be handed over again. Its next iteration is handed over next. It returns nil if there
+// is none. The error matches ErrInFlight if an entry is in flight.
 func (h *Held) BringBack() (*InFlight, error) {
 	if err := h.check(); err != nil {
 		return nil, err
@@ -244,8 +243,8 @@ func (h *Held) BringBack() (*InFlight, error) {
 	return &first.InFlight, h.writeWaiting(without(waiting, first.DeliveryID))
 }
 
-// answered carries out a verdict about an entry that is set aside; done is false if none
-// of its name is.
+// answered carries out a verdict about an entry that is set aside. done is false if the entry is
+// not set aside.
 func (h *Held) answered(v Verdict) (d *Delivery, done bool, err error) {
 	waiting, err := h.waiting()
 	i := at(waiting, v.Delivery)
@@ -278,12 +277,12 @@ func (h *Held) answered(v Verdict) (d *Delivery, done bool, err error) {
 	return d, true, h.writeWaiting(without(waiting, v.Delivery))
 }
 
-// recordedWindow is how much of the end of the outbox is searched for a record that an
-// interrupted call has left there.
+// recordedWindow is how much of the end of the outbox is searched for the record that an
+// interrupted call has written.
 const recordedWindow = 16 << 20
 
-// recordedLately is recorded for an entry that others may have followed, as far as the
-// end of the outbox shows.
+// recordedLately is like recorded, for an entry whose record others may have followed: it
+// searches the end of the outbox.
 func (q *Queue) recordedLately(d *Delivery) bool {
 	key := []byte(`"delivery_id":"` + d.DeliveryID + `"`)
 	for _, name := range []string{outboxFile, olderOutbox} {
@@ -313,7 +312,7 @@ func (q *Queue) recordedLately(d *Delivery) bool {
 	return false
 }
 
-// dropWaiting files the entries that are set aside and named, as DropQueued does.
+// dropWaiting files the named entries that are set aside, as DropQueued does for queued ones.
 func (h *Held) dropWaiting(ids []string) (int, error) {
 	waiting, err := h.waiting()
 	if err != nil {

@@ -7,23 +7,23 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// Whoever can write the queue's files can move its position. What is known without
-// the cursor is what has ended: an entry is done when the outbox has its record, and
-// given up when it is a dead letter. Both are written before the position moves, the
-// sidecar before the cursor. So where these two disagree, it is not they who say how
-// far the queue is done, but the ends of the entries in between.
+// Anybody who can write the queue's files can move the queue's position. Which entries have ended
+// is known without the cursor: an entry is done when the outbox has its record, and given up when
+// it is a dead letter. Both are written before the position moves, and the sidecar before the
+// cursor. So if cursor and sidecar disagree, the ends of the entries in between decide how far the
+// queue is done.
 //
-// The position then returns to the first entry without an end, and that one is handed
-// over, perhaps again. It is not filed instead: none of us has ended it, so handing it
-// over is due, and one that a session had counts as started (Restore), which marks the
-// repeat. What has ended is passed, and is not handed over a second time.
+// The position then returns to the first entry that has not ended, and that entry is handed over,
+// perhaps again. It is not filed instead, because heartbeat has not ended it. If a session had it,
+// it counts as started (Restore), which marks the repeat. Entries that have ended are passed, and
+// not handed over a second time.
 
-// ends is what the outbox and the dead letters know, read when it is needed first.
+// ends is what the outbox and the dead letters know, read when first needed.
 type ends struct {
 	q     *Queue
 	known map[string]bool // :: delivery id → done or given up
 	all   bool            // both were read
-	// doubts says which records of the outbox end nothing; nil: each does.
+	// doubts says which outbox records do not end their entries; nil: none.
 	doubts func(Delivery) bool
 }
 
@@ -41,7 +41,7 @@ func (e *ends) has(delivery string) (bool, error) {
 	return e.known[delivery], nil
 }
 
-// of is has for a line, which the record in flight may know by an older delivery id.
+// of is like has for a line, which the record in flight may know by an older delivery id.
 func (e *ends) of(l line, delivery string, f *flight) (bool, error) {
 	ended, err := e.has(delivery)
 	if err == nil && !ended && f != nil && f.here && f.StartOffset == l.start {
@@ -72,7 +72,7 @@ func (e *ends) read() error {
 		}
 		return true
 	})
-	if err == nil || errors.Is(err, durable.ErrNotRegular) { // that is set aside when something is filed
+	if err == nil || errors.Is(err, durable.ErrNotRegular) { // the damaged file is moved aside when something is filed
 		e.known, e.all, err = known, true, nil
 	}
 	return err

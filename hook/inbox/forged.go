@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// OutboxMark is how far an outbox was read, and what was not done then; the zero
-// value is its beginning. Whoever keeps it where no agent can write can tell later what
-// has become of the queue.
+// OutboxMark says how far an outbox was read, and which entries were not done then. The zero
+// value is the beginning of the outbox. A caller that keeps it where no agent can write can tell
+// later what has become of the queue.
 type OutboxMark struct {
 	Ino uint64 `json:"ino"` // of the file
 	At  int64  `json:"at"`  // bytes
-	// Before is the end of what stands before At: another file that has it there is a
+	// Before is the end of the data before At. Another file with the same data there is a
 	// copy.
 	Before []byte `json:"before,omitempty"`
-	// Since is when EndOfDeliveries made it, Open what each lane had not done then.
+	// Since is when EndOfDeliveries made the mark, Open what was not done then in each lane.
 	Since time.Time `json:"since,omitzero"`
 	Open  []Front   `json:"open,omitempty"`
-	// seen are records that were returned: they may come back, too.
+	// seen are records that were returned since: older records may come back, too.
 	seen recent
 }
 
-// Front is the place in a lane from which on lines are not done.
+// Front is the place in a lane behind its done lines.
 type Front struct {
 	Urgent     bool   `json:"urgent,omitempty"`
 	Ino        uint64 `json:"ino"`
@@ -56,14 +56,14 @@ func (q *Queue) EndOfDeliveries() (m OutboxMark) {
 		if end := bytes.LastIndexByte(tail, '\n'); end >= 0 {
 			m.At = size - n + int64(end) + 1
 		} else if n == size || n == recordMax {
-			break // it holds no record, or not one that is read
+			break // it holds no record that can be read
 		}
 	}
 	m.Before = endsWith(file, m.At)
 	return m
 }
 
-// outboxNow opens a file of records, with its inode and size; nil: it cannot be read.
+// outboxNow opens a file of records and returns its inode and size; nil: it cannot be read.
 func (q *Queue) outboxNow(name string, ino *uint64) (file *os.File, size int64) {
 	*ino = 0
 	file, err := q.home.OpenFile(name, os.O_RDONLY)
@@ -90,8 +90,8 @@ func endsWith(file *os.File, at int64) []byte {
 	return end
 }
 
-// has reports whether a file of records is as the marked one was up to the mark: it,
-// or a copy of it.
+// has reports whether a file of records has the same data up to the mark as the marked one: it
+// is that file or a copy.
 func (q *Queue) has(name string, m *OutboxMark) (same bool, ino uint64) {
 	file, size := q.outboxNow(name, &ino)
 	if file == nil {
@@ -101,12 +101,11 @@ func (q *Queue) has(name string, m *OutboxMark) (same bool, ino uint64) {
 	return size >= m.At && bytes.Equal(endsWith(file, m.At), m.Before) && (m.At > 0 || m.Ino == ino), ino
 }
 
-// DeliveriesFrom returns the outbox records after a mark, and advances the mark: those
-// that were rotated away meanwhile, too. If somebody has removed, cut or replaced what
-// was marked, older ones may have come back: then it returns those that say that they
-// are newer than the last EndOfDeliveries, and those of entries that were not done
-// then. Those that name an entry and no delivery are nobody's of ours, and are returned,
-// too. It needs no lock.
+// DeliveriesFrom returns the outbox records after a mark, rotated ones included, and advances the
+// mark. If somebody has removed, cut or replaced the marked file, older records may be in it
+// again. Then it returns the records whose time is after the last EndOfDeliveries, the records
+// of entries that were not done then, and the records without a delivery id, which heartbeat
+// does not write. It needs no lock.
 func (q *Queue) DeliveriesFrom(m *OutboxMark) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		read := func(name string, ino uint64, from int64, news func(Delivery) bool) (more bool) {
@@ -125,7 +124,7 @@ func (q *Queue) DeliveriesFrom(m *OutboxMark) iter.Seq2[Delivery, error] {
 				read(outboxFile, now, 0, all)
 			}
 		case now == 0:
-			return // until there is one again
+			return // nothing to read until there is one again
 		case here:
 			read(outboxFile, now, m.At, all)
 		default:
@@ -147,8 +146,8 @@ func (q *Queue) DeliveriesFrom(m *OutboxMark) iter.Seq2[Delivery, error] {
 	}
 }
 
-// wasOpen reports whether a record is of an entry whose line stood behind the fronts of
-// the lanes. In which of them is not the record's to say.
+// wasOpen reports whether a record belongs to an entry whose line was behind the front of any
+// lane. The record is not asked for the lane, because it may be forged.
 func (q *Queue) wasOpen(d Delivery, fronts []Front) bool {
 	return slices.ContainsFunc(fronts, func(f Front) bool {
 		l := q.laneOf(f.Urgent)
@@ -159,10 +158,10 @@ func (q *Queue) wasOpen(d Delivery, fronts []Front) bool {
 	})
 }
 
-// FileForged files as a dead letter an entry that the queue's files call done although it
-// has no verdict: with its line if that can be found, whatever the record says of it, else
-// with the prompt that its sender gave it, if that is known. An entry that still stands in
-// the queue goes on, and is not filed. A second call for the same delivery files nothing.
+// FileForged files an entry that the queue's files call done, although it has no verdict, as a
+// dead letter. The dead letter has the entry's line if that can be found, whatever the record
+// says, otherwise the sender's prompt if that is known. An entry that is still in the queue is
+// not filed. A second call for the same delivery files nothing.
 func (h *Held) FileForged(d Delivery, prompt string) (filed bool, err error) {
 	if err := h.check(); err != nil {
 		return false, err
@@ -191,8 +190,8 @@ func (h *Held) FileForged(d Delivery, prompt string) (filed bool, err error) {
 	return true, h.file([]DeadEntry{dead})
 }
 
-// forgedLine is the line of a delivery, and its lane: what the delivery id names, or else
-// the entry id. Another file may have taken the place of the one in which it stood.
+// forgedLine returns the line of a delivery and its lane, found by the delivery id or else by the
+// entry id. Another file may have replaced the one that the line was in.
 func (q *Queue) forgedLine(d Delivery) (raw []byte, urgent bool) {
 	byDelivery := func(l *lane) func(*source, line) bool {
 		m, _, err := l.readMeta()
@@ -215,8 +214,8 @@ func (q *Queue) forgedLine(d Delivery) (raw []byte, urgent bool) {
 	return nil, d.Urgent
 }
 
-// stands reports whether the entry of a record is in flight, queued or set aside, by its
-// delivery id, or named: by the id that the record gives it.
+// stands reports whether the entry of a record is in flight, queued or set aside. It is found by
+// its delivery id or, with named, by the id that the record gives it.
 func (q *Queue) stands(d Delivery, named bool) (stands bool, err error) {
 	is := func(id, delivery string) {
 		stands = stands || delivery == d.DeliveryID && delivery != "" || named && id == d.ID && id != ""
@@ -247,9 +246,9 @@ func (q *Queue) stands(d Delivery, named bool) (stands bool, err error) {
 	return stands, err
 }
 
-// FileGone files an entry as a dead letter that has to be proven and is nowhere: it has
-// left the queue without a verdict. Its text is as its sender gave it. A second call for
-// the same id soon afterwards files nothing.
+// FileGone files an entry that has to be proven and has left the queue without a verdict as a dead
+// letter, with the text that its sender gave it. A second call for the same id soon afterwards
+// files nothing.
 func (h *Held) FileGone(id, prompt string) error {
 	if err := h.check(); err != nil {
 		return err
@@ -265,14 +264,14 @@ func (h *Held) FileGone(id, prompt string) error {
 	return h.file([]DeadEntry{d})
 }
 
-// sentLine is the line of an entry that is known by what its sender gave.
+// sentLine returns the line of an entry, made from what its sender gave.
 func sentLine(id, prompt string) ([]byte, error) {
 	line, err := encode(envelope{Heartbeat: 1, ID: id, Checked: true, Prompt: prompt})
 	return bytes.TrimSuffix(line, []byte{'\n'}), err
 }
 
-// withMark returns a line with the mark of one that has to be proven, which the agent
-// may have taken away. Only what send and triggers write has one.
+// withMark returns a line with the mark of an entry that has to be proven, because the agent may
+// have removed it. Only lines of send and of triggers have this mark.
 func withMark(raw []byte) ([]byte, error) {
 	got := decode(raw, false)
 	if got.checked || got.kind != text || got.id == "" {

@@ -10,9 +10,9 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// present is what stands in the inbox behind the cursor.
+// present is what the inbox holds behind the cursor.
 type present struct {
-	counts   map[[8]byte]int // how often each line stands there, by keyOf
+	counts   map[[8]byte]int // how often each line occurs, by keyOf
 	ids      []knownID
 	reported int
 }
@@ -92,8 +92,7 @@ func (q *lane) missingIn(old *source, v *view, p *present, do func(DeadEntry) er
 	}
 }
 
-// doneOf returns how far the file that was the inbox before was done. Where that is
-// not certain, it is the beginning.
+// doneOf returns how far the former inbox was done; its beginning if that is not certain.
 func doneOf(old *source, v *view) (from int64, certain bool) {
 	m := v.before
 	switch {
@@ -113,7 +112,7 @@ func (v *view) flies(id string, raw []byte) bool {
 	return f != nil && !v.stale && (id != "" && f.ID == id || bytes.Equal(f.raw, raw))
 }
 
-// everDone finds what was done, given up or set aside before.
+// everDone finds what was ever done, given up or set aside.
 func (q *Queue) everDone(done map[[8]byte]bool) error {
 	waiting, err := q.waiting()
 	if err != nil {
@@ -148,13 +147,12 @@ func keyIn(id, entry string) (k [8]byte) {
 	if id != "" {
 		return keyOf(id, nil)
 	}
-	_, _ = hex.Decode(k[:], []byte(entry[:min(2*len(k), len(entry))])) // one that is none matches nothing
+	_, _ = hex.Decode(k[:], []byte(entry[:min(2*len(k), len(entry))])) // an invalid one matches nothing
 	return k
 }
 
-// missingByID compares with the memory of ids, where the text of what is missing is
-// not known. Of lines that others wrote only the size is known: they are one dead
-// letter.
+// missingByID compares with the memory of ids, in which the texts are not known. Of lines that
+// others wrote only the size is known: all of them become one dead letter.
 func (q *lane) missingByID(v *view, known []knownID, p *present, do func(DeadEntry) error) error {
 	var generation, size int64
 	if m := v.before; m != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// remembered returns what the memory of ids holds about a file since it was last
-// disturbed, from an offset on; 0 stands for any file.
+// remembered returns what the memory of ids holds about a file since it was last disturbed, from
+// an offset on; 0 means any file.
 func (q *lane) remembered(ino uint64, from int64) (known []knownID, err error) {
 	err = q.eachID(func(k splitLine) {
 		switch {
@@ -44,7 +44,7 @@ func (q *lane) latestID() splitLine {
 	return splitID(last)
 }
 
-// idsTail is how much of the memory of ids is searched for what is known of one lane.
+// idsTail is how much of the memory of ids is searched for one lane.
 const idsTail = 64 << 10
 
 // eachID calls do for each line of the memory of ids about this lane; what it gets is
@@ -72,8 +72,7 @@ func (q *lane) eachID(do func(splitLine)) error {
 	}
 }
 
-// everPassed reports whether the memory of ids knows that something in this file was
-// done.
+// everPassed reports whether, according to the memory of ids, something in this file was done.
 func (q *lane) everPassed(s *source) (passed bool, err error) {
 	err = q.eachID(func(k splitLine) {
 		switch {
@@ -86,9 +85,9 @@ func (q *lane) everPassed(s *source) (passed bool, err error) {
 	return passed, err
 }
 
-// rewritten reports whether, in a queue without sidecar, an entry before the cursor
-// does not stand where the memory of ids knows it: then the cursor is of another file,
-// or of this one before it was cut.
+// rewritten reports whether, in a queue without a sidecar, an entry before the cursor is not where
+// the memory of ids has it. Then the cursor belongs to another file, or to this one before it
+// was cut.
 func (q *lane) rewritten(s *source, c cursorState, f *flight) (rewritten bool, err error) {
 	if s.file == nil || c.missing || c.corrupt || c.value > s.size || f != nil && f.here {
 		return false, nil
@@ -104,23 +103,23 @@ func (q *lane) rewritten(s *source, c cursorState, f *flight) (rewritten bool, e
 	return rewritten, err
 }
 
-// holds reports whether an entry stands where it was written, or one of the bytes that
-// may have taken its place.
+// holds reports whether an entry is where it was written, or one of the bytes that may have
+// replaced it.
 func (s *source) holds(k splitLine, or string) bool {
 	want := append([]byte(envelopeStart+`:1,"id":"`), k.raw...)
 	got, err := s.bytes(k.start, k.start+int64(len(want)))
 	return err == nil && (bytes.Equal(got, want) || strings.IndexByte(or, got[0]) >= 0)
 }
 
-// begins records, once for each file, that something in it is done: should the
-// cursor and the sidecar both be lost, nothing in it may be repeated unasked.
+// begins records, once for each file, that something in it is done. If cursor and sidecar are both
+// lost later, nothing in it may be repeated without asking a person.
 func (q *lane) begins(s *source, done int64) {
 	_ = q.writeIDs([]knownID{{Start: &done, At: time.Now().Unix(), Ino: s.ino}})
 }
 
-// remark begins the memory of ids anew for the file that is the inbox now: what was
-// remembered before says nothing about it. A failure costs only what is known when
-// the inbox is disturbed again.
+// remark starts a new section in the memory of ids for the file that is the inbox now: what was
+// remembered before is not about it. After a failure less is known if the inbox is disturbed
+// again.
 func (q *lane) remark(s *source, there []knownID) {
 	ids := make([]knownID, 0, len(there)+1)
 	now := time.Now().Unix()

@@ -2,7 +2,7 @@ package inbox
 
 import "time"
 
-// fronts returns, for each lane, where its lines that are not done begin.
+// fronts returns for each lane where the lines that are not done begin.
 func (q *Queue) fronts() (all []Front) {
 	for _, l := range q.lanes() {
 		v, err := l.look()
@@ -22,22 +22,22 @@ func (q *lane) front(v *view) Front {
 
 // Gap is what Skipped finds.
 type Gap struct {
-	// Dead are the entries that were passed without an end.
+	// Dead are the entries that were passed although they had not ended.
 	Dead []DeadEntry
-	// Back is true if a lane was set back: entries with an end stand before it again.
+	// Back is true if a lane was set back: entries that have ended would be handed over
+	// again.
 	Back bool
-	// now are the fronts; of a lane that was set back, where it was.
+	// now are the fronts. For a lane that was set back it is the front of before.
 	now []Front
 }
 
-// Skipped returns, as dead letters (Lost), the entries that the queue has passed since
-// a mark although they have no end: whoever moves cursor and sidecar alike leaves no
-// other trace. done are the outbox records behind the mark that count, and doubts, if it
-// is not nil, says which others do not. It needs no lock and changes nothing; FileSkipped
-// acts on it.
+// Skipped returns, as dead letters (Lost), the entries that the queue has passed since a mark
+// although they have not ended. Moving both cursor and sidecar leaves no other trace. done are
+// the outbox records after the mark that count; doubts, if it is not nil, says which other
+// records do not. Skipped needs no lock and changes nothing; FileSkipped acts on the result.
 //
-// They are filed, and not put back: the queue may have gone on behind them, and what it
-// has handed over since would be handed over again.
+// The entries are filed and not put back into the queue, because the entries behind them that
+// were handed over since would then be handed over again.
 func (q *Queue) Skipped(m *OutboxMark, done []Delivery, doubts func(Delivery) bool) (g Gap, err error) {
 	e := ends{q: q, known: map[string]bool{}, doubts: doubts}
 	for _, d := range done {
@@ -65,7 +65,7 @@ func (q *Queue) Skipped(m *OutboxMark, done []Delivery, doubts func(Delivery) bo
 	return g, nil
 }
 
-// endOf returns where those entries end that a stretch begins with and that are done.
+// endOf returns where the done entries at the beginning of a stretch end.
 func (q *lane) endOf(s *source, in stretch, done map[string]bool) (at int64, err error) {
 	at = in.from
 	err = q.eachOf(s, in, func(l line, delivery string, _ *Entry) (bool, error) {
@@ -78,8 +78,8 @@ func (q *lane) endOf(s *source, in stretch, done map[string]bool) (at int64, err
 	return at, err
 }
 
-// frontOf is the mark's front of a lane; one that was not there then begins at its
-// first line.
+// frontOf returns the mark's front of a lane. A lane that did not exist then begins at its first
+// line.
 func (m *OutboxMark) frontOf(urgent bool) Front {
 	for _, f := range m.Open {
 		if f.Urgent == urgent {
@@ -89,8 +89,8 @@ func (m *OutboxMark) frontOf(urgent bool) Front {
 	return Front{Urgent: urgent}
 }
 
-// skipped are the entries between a front and the present one that have no end. Those
-// of another file are told of where it took the inbox's place.
+// skipped returns the entries between a front and the present one that have not ended. Entries of
+// an inbox that another file replaced are reported elsewhere, when that is detected.
 func (q *lane) skipped(v *view, was Front, e *ends) (dead []DeadEntry, err error) {
 	now := q.front(v)
 	if was.From < 0 || was.Ino != 0 && was.Ino != now.Ino {
@@ -100,7 +100,7 @@ func (q *lane) skipped(v *view, was Front, e *ends) (dead []DeadEntry, err error
 	err = q.eachOf(v.source, in, func(l line, delivery string, entry *Entry) (bool, error) {
 		before := q.deliveryID(was.Generation, l.start, l.raw)
 		ended := e.known[delivery] || e.known[before]
-		if !ended && !e.all { // the queue may have gone on since
+		if !ended && !e.all { // the queue may have continued since
 			if err := e.read(); err != nil {
 				return false, err
 			}
@@ -121,8 +121,8 @@ func (q *lane) skipped(v *view, was Front, e *ends) (dead []DeadEntry, err error
 	return dead, err
 }
 
-// FileSkipped files what Skipped has found, sets a lane forward again that was set back,
-// and moves the mark. A second call files nothing more.
+// FileSkipped files what Skipped found, moves a lane that was set back forward again, and
+// advances the mark. A second call files nothing more.
 func (h *Held) FileSkipped(m *OutboxMark, g Gap) error {
 	if err := h.check(); err != nil {
 		return err
@@ -145,10 +145,10 @@ func (h *Held) FileSkipped(m *OutboxMark, g Gap) error {
 	return nil
 }
 
-// Nothing reports whether nothing is to be done about a gap.
+// Nothing reports whether there is nothing to do about a gap.
 func (g Gap) Nothing() bool { return len(g.Dead) == 0 && !g.Back }
 
-// Moves sets the mark to where the queue was when a gap was looked for.
+// Moves sets the mark to where the queue was when Skipped was called.
 func (m *OutboxMark) Moves(g Gap) { m.Open = g.now }
 
 func (h *heldLane) forward(was Front) error {

@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// Reconciled is what KeepWaiting has found.
+// Reconciled is what KeepWaiting found.
 type Reconciled struct {
-	// Ended are those that were given up meanwhile: dead letters.
+	// Ended are the wanted entries that became dead letters meanwhile.
 	Ended []string
-	// Queued are those that stand in the queue: whoever was to set them aside was
-	// interrupted, and their session has gone on and ended. They are handed over from there.
+	// Queued are the wanted entries that are still queued: setting them aside was interrupted,
+	// and their session has ended. They are handed over from the queue.
 	Queued []string
-	// Removed are those that somebody had taken out of the file, or changed there; they
-	// stand there again.
+	// Removed are the wanted entries that somebody had removed from the file, or changed
+	// there. They are in the file again.
 	Removed []string
-	// Unknown are those that only the file knows. They stay there.
+	// Unknown are the entries that only the file knows. They stay in the file.
 	Unknown []InFlight
 }
 
-// KeepWaiting makes the file of what is set aside say what the caller knows, who does not
-// know it from there: an agent can write the file. What is in flight or queued does not
-// wait: it would be done twice. done says which other ones have ended for certain.
+// KeepWaiting corrects the file of entries that are set aside by what the caller wants there. The
+// caller knows that from elsewhere, because an agent can write the file. Entries that are in
+// flight or queued are left out, because they would be done twice. done says which entries that
+// only the file knows have certainly ended.
 func (h *Held) KeepWaiting(want []InFlight, done func(delivery string) bool) (r Reconciled, err error) {
 	if err := h.check(); err != nil {
 		return r, err
@@ -55,8 +56,8 @@ func (h *Held) KeepWaiting(want []InFlight, done func(delivery string) bool) (r 
 	return r, h.writeWaiting(next)
 }
 
-// elsewhere says of entries where else they are than set aside: in flight, among the dead
-// letters, in the queue, or done.
+// elsewhere says whether entries are somewhere else than set aside: in flight, among the dead
+// letters, queued, or done.
 type elsewhere struct {
 	now           *InFlight
 	filed, queued map[string]bool
@@ -65,8 +66,8 @@ type elsewhere struct {
 
 func (e elsewhere) flies(f *flight) bool { return e.now != nil && e.now.DeliveryID == f.DeliveryID }
 
-// reconcile decides what is set aside from now on: what is wanted there and is nowhere else,
-// and what only the file knows and has not ended.
+// reconcile returns what the file has to contain: the wanted entries that are nowhere else, and
+// the entries that only the file knows and that have not ended.
 func reconcile(have, wanted []*flight, is elsewhere) (next []*flight, r Reconciled) {
 	for _, f := range wanted {
 		switch i := at(have, f.DeliveryID); {
@@ -113,7 +114,7 @@ func asFlights(all []InFlight) []*flight {
 	return flights
 }
 
-// queuedOf returns those that stand in the queue, by their delivery ids.
+// queuedOf returns which entries are queued, by delivery id.
 func (q *Queue) queuedOf(all []*flight) (queued map[string]bool, err error) {
 	queued = map[string]bool{}
 	for _, l := range q.lanes() {
@@ -134,7 +135,7 @@ func (q *Queue) queuedOf(all []*flight) (queued map[string]bool, err error) {
 	return queued, nil
 }
 
-// queuedAgain reports whether the line of an entry stands where it is handed over from.
+// queuedAgain reports whether the line of an entry is behind the cursor again.
 func (q *lane) queuedAgain(v *view, f *flight) (bool, error) {
 	from := v.verdict.cursor
 	if r := v.verdict.meta.Requeued; r != nil && (r.DeliveryID == f.DeliveryID || f.ID != "" && r.EntryID == f.EntryID) {
