@@ -18,8 +18,8 @@ type Definition struct {
 	// Name is the trigger's name; Named is true if a person gave it.
 	Name  string `json:"name"`
 	Named bool   `json:"named,omitempty"`
-	// Core is what it watches for: its schedule and time zone, its patterns, its
-	// command, its path. "" is not known: an earlier version did not record it.
+	// Core is what it watches for: its schedule and time zone, its patterns, its command, or
+	// its path. "": not known, because an earlier version did not record it.
 	Core string `json:"core,omitempty"`
 	// Sieve is how a poll with dedupe tells outputs apart; "": not at all.
 	Sieve string `json:"sieve,omitempty"`
@@ -84,7 +84,7 @@ func hashOf(parts ...string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// hashOfAll changes when the definition of a trigger does.
+// hashOfAll returns a hash of the definitions of triggers.
 func hashOfAll(triggers []config.Trigger) string {
 	parts := make([]string, len(triggers))
 	for i := range triggers {
@@ -94,8 +94,8 @@ func hashOfAll(triggers []config.Trigger) string {
 	return hashOf(parts...)
 }
 
-// likenesses say whether a trigger counts as the one that it was before, the
-// closest likeness first. A name that nobody gave is a position in a list.
+// likenesses are the ways in which a trigger can be recognised as an earlier one, the closest
+// likeness first. A name that nobody gave is only a position in a list.
 var likenesses = []func(before, now Definition) bool{
 	func(b, n Definition) bool {
 		return b.Name == n.Name && (b.Core == "" || b.Core == n.Core && b.Prompt == n.Prompt)
@@ -113,8 +113,8 @@ const sameCore = 5
 
 func sameGiven(b, n Definition) bool { return b.Name == n.Name && b.Named && n.Named }
 
-// follow says for each trigger which one it was before, or -1. Of those that were
-// removed earlier, only one with the same core comes back.
+// follow returns for each trigger which earlier one it is, or -1. A trigger that was removed
+// earlier comes back only with the same core.
 func follow(before []Definition, gone func(i int) bool, now []Definition) []int {
 	f := following{before: before, now: now, was: slices.Repeat([]int{-1}, len(now)), taken: make([]bool, len(before))}
 	there := func(i int) bool { return !gone(i) }
@@ -136,7 +136,7 @@ type following struct {
 	taken       []bool
 }
 
-// match gives each trigger that has none yet the first one that is like it.
+// match assigns to each unassigned trigger the first earlier one that is like it.
 func (f *following) match(may func(i int) bool, like func(before, now Definition) bool) {
 	for n, now := range f.now {
 		for b, before := range f.before {
@@ -147,9 +147,9 @@ func (f *following) match(may func(i int) bool, like func(before, now Definition
 	}
 }
 
-// onlyOnes takes two triggers for the same, entirely changed, if they are the only
-// ones of their kind that are left. For a poll, the same keys may mean other things
-// of another command.
+// onlyOnes takes two triggers for the same one, entirely changed, if they are the only ones of
+// their kind that are left. Polls with dedupe are left out, because with another command the
+// same keys may mean other things.
 func (f *following) onlyOnes(gone func(i int) bool) func(before, now Definition) bool {
 	left := map[Kind]int{}
 	come := map[Kind]int{}

@@ -20,7 +20,7 @@ import (
 type Hold struct {
 	Since time.Time `json:"since"`
 	Held
-	// Definition is that of the agent which has failed; see DefinitionOf.
+	// Definition is that of the agent when it failed; see DefinitionOf.
 	Definition string `json:"definition"`
 }
 
@@ -29,13 +29,13 @@ type Held struct {
 	Why string `json:"why"`
 	// Fix is what to change first, where that is known.
 	Fix string `json:"fix,omitempty"`
-	// Answers, if not "", were in place when a session's client asked a person at its
-	// start: a session is started again when they have changed, too, and for the next try.
+	// Answers, if not "", were in place when a session's client asked a person at its start.
+	// Then the hold also ends when they have changed, or at the next try.
 	Answers string `json:"answers,omitempty"`
 }
 
-// DefinitionOf is another one when an agent's definition is. One that this program
-// can say more about than an earlier one could is another one, too.
+// DefinitionOf returns a hash that changes with an agent's definition. It also changes if a new
+// version of this program knows more keys.
 func DefinitionOf(a *config.Agent) string {
 	b := a.Placeless()
 	data, err := json.Marshal(b)
@@ -47,7 +47,7 @@ func DefinitionOf(a *config.Agent) string {
 
 func holdPath(stateDir, key string) string { return filepath.Join(stateDir, "holds", key+".json") }
 
-// KeepHold keeps why the agent with a key is held; with no Why it is not.
+// KeepHold saves why the agent with a key is held. Without a Why it is not held.
 func KeepHold(stateDir, key string, h Hold) error {
 	path := holdPath(stateDir, key)
 	if h.Why == "" {
@@ -62,8 +62,8 @@ func KeepHold(stateDir, key string, h Hold) error {
 	return nil
 }
 
-// ReadHolds returns the agents that were held when their last run ended, by their
-// keys. With an error they are those that can be read.
+// ReadHolds returns, by key, the agents that were held when their last run ended. With an error it
+// returns those that can be read.
 func ReadHolds(stateDir string) (map[string]Hold, error) {
 	files, err := os.ReadDir(filepath.Dir(holdPath(stateDir, "")))
 	if errors.Is(err, fs.ErrNotExist) {

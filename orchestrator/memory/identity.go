@@ -23,16 +23,15 @@ type Identity struct {
 	// Key names what is kept of the agent, permanently: it is the agent's first
 	// name, unless another agent had that.
 	Key string `json:"key"`
-	// Triggers changes when their definitions do: it is their value when they last
-	// ran.
+	// Triggers is the hash of the agent's triggers when they last ran.
 	Triggers string `json:"triggers,omitempty"`
 	// Gone is since when the agent is no longer declared, or zero.
 	Gone time.Time `json:"gone,omitzero"`
-	// comes is true if it was gone before.
+	// comes is true if the agent was gone before.
 	comes bool
 }
 
-// Comes reports whether the agent was not declared for a while.
+// Comes reports whether the agent is declared again after a while.
 func (i Identity) Comes() bool { return i.comes }
 
 // Identities are those of a fleet's agents, declared and gone.
@@ -90,8 +89,8 @@ func Note(stateDir string, agents, ran []*config.Agent, now time.Time) (Identiti
 	return next, state.Save(identitiesPath(stateDir), struct{ Agents Identities }{next})
 }
 
-// forget removes what the ledger keeps of those that are not remembered any more, and
-// returns those of which that cannot be removed: it is tried again.
+// forget removes the ledgers of agents that are no longer remembered, and returns the agents whose
+// ledgers cannot be removed, to try them again.
 func (all Identities) forget(next Identities, stateDir string) (left Identities) {
 	kept := make(map[string]bool, len(next))
 	for _, i := range next {
@@ -149,7 +148,7 @@ func (all Identities) Follow(agents []*config.Agent, now time.Time) Identities {
 	return append(next, f.gone(now)...)
 }
 
-// heirs say which agent becomes which.
+// heirs say which agent is which earlier one.
 type heirs struct {
 	before        Identities
 	taken         []bool
@@ -184,7 +183,7 @@ func (f *heirs) inherit(next *Identity, candidates []int, prefer func(Identity) 
 	next.Key, next.Triggers, next.comes = b.Key, b.Triggers, !b.Gone.IsZero()
 }
 
-// gone returns those that no agent is any more.
+// gone returns the earlier agents that are no longer declared.
 func (f *heirs) gone(now time.Time) Identities {
 	var gone Identities
 	for i, b := range f.before {
@@ -215,7 +214,7 @@ func Preview(stateDir string, agents []*config.Agent, now time.Time) ([]Anew, er
 		}
 		m, err := Open(stateDir, next[i].Key)
 		if err != nil {
-			continue // a run says so
+			continue // a run reports it
 		}
 		_, more := m.data.follow(a, next[i].comes, now)
 		anew = append(anew, more...)

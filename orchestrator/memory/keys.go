@@ -7,8 +7,8 @@ import (
 	"heartbeat/config"
 )
 
-// Keys returns what knows, of a fleet's agents, the key that names what is kept of each;
-// "" while no run has begun. It may be called by several goroutines.
+// Keys returns a function that returns the permanent key of one of a fleet's agents; "" while no
+// run has begun. The function may be called by several goroutines.
 func Keys(stateDir string, agents []*config.Agent) func(a *config.Agent) (string, error) {
 	var mu sync.Mutex
 	keys := map[string]string{} // by name

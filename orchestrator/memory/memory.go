@@ -1,6 +1,5 @@
-// Package memory keeps what is remembered about agents and their triggers from one
-// run to the next, so that nothing fires again or is lost because something has
-// another name now.
+// Package memory keeps what is remembered about agents and their triggers from one run to the
+// next, so that nothing fires again or is lost because an agent or a trigger was renamed.
 //
 // A trigger is identified by its definition: a name that nobody gave it is a
 // position in a list, and one that somebody gave it may change. An agent is
@@ -27,7 +26,7 @@ import (
 	"heartbeat/sources"
 )
 
-// Agent is what an agent's triggers remember. Any goroutine may call its methods.
+// Agent is the memory of an agent's triggers. Any goroutine may call its methods.
 type Agent struct {
 	path string
 
@@ -38,33 +37,32 @@ type Agent struct {
 // remembered is triggers/KEY.json.
 type remembered struct {
 	Triggers []*memo `json:"triggers"`
-	// Used counts, by names of triggers, the keys that were made from them: none is
-	// used again, because the inbox remembers what fired under it.
+	// Used counts, by name of a trigger, the keys that were made from it. No key is used
+	// again, because the inbox remembers what fired under it.
 	Used map[string]int `json:"used,omitempty"`
 }
 
-// memo is what one trigger remembers.
+// memo is the memory of one trigger.
 type memo struct {
 	Definition
 	Key string `json:"key"`
 	// Gone is since when it is no longer declared, or zero.
 	Gone time.Time `json:"gone,omitzero"`
 
-	Fired time.Time `json:"fired,omitzero"` // cron: the last fire
+	Fired time.Time `json:"fired,omitzero"` // of cron: the last fire
 	// Delay is what jitter adds to each fire of a cron trigger; Was is what it
 	// added before Changed.
 	Delay   time.Duration `json:"delay,omitempty"`
 	Was     time.Duration `json:"was,omitempty"`
 	Changed time.Time     `json:"changed,omitzero"`
-	Seen    sources.Seen  `json:"seen,omitempty"`  // watch: what the files were
-	Kept    []string      `json:"kept,omitempty"`  // poll with dedupe: what has fired
-	Polled  time.Time     `json:"polled,omitzero"` // poll: when its last good run began
+	Seen    sources.Seen  `json:"seen,omitempty"`  // of watch: the state of the files
+	Kept    []string      `json:"kept,omitempty"`  // of poll with dedupe: what has fired
+	Polled  time.Time     `json:"polled,omitzero"` // of poll: when its last successful run began
 	// Recent are the times of fires that count for its rate, the oldest first.
 	Recent []time.Time `json:"recent,omitempty"`
 }
 
-// goneFor is how long something that was removed is remembered: it may have been
-// removed only for a while.
+// goneFor is how long a removed agent or trigger is remembered: it may come back.
 const goneFor = 90 * 24 * time.Hour
 
 // Open reads what an agent's triggers remember. With state.ErrDamaged the memory is
@@ -122,11 +120,11 @@ func (f former) into(r *remembered) {
 	}
 }
 
-// Path is the file in which it is kept.
+// Path returns the file in which the memory is kept.
 func (m *Agent) Path() string { return m.path }
 
-// Anew is a trigger that starts over although the agent had one of its kind: it is
-// not known which, or what that one remembers is of no use.
+// Anew is a trigger that starts without a memory although the agent had one of its kind: it is not
+// known which one it was, or that one's memory is of no use.
 type Anew struct {
 	Agent   string `json:"agent"`
 	Trigger string `json:"trigger"`
@@ -135,7 +133,7 @@ type Anew struct {
 	Fires string `json:"fires"`
 }
 
-// String says all of it.
+// String describes it on one line.
 func (a Anew) String() string {
 	return "trigger " + a.Trigger + " of agent " + a.Agent + " begins anew (" + a.Why + "): it fires for " + a.Fires
 }
@@ -145,7 +143,7 @@ func (Anew) Hint() string {
 	return "a trigger with a `name:` is known by it when the rest of its definition changes"
 }
 
-// Why a trigger starts over.
+// Reasons why a trigger starts over.
 const (
 	whyUnknown = "it is not known which trigger it was before"
 	whySieve   = "what tells its output apart has changed"
@@ -172,9 +170,9 @@ func same(before, next []*memo) bool {
 	return slices.EqualFunc(before, next, func(a, b *memo) bool { return a == b })
 }
 
-// follow returns what is remembered after an agent's triggers have become what is
-// declared: theirs first, in their order. A memo that changes is a new one, so that
-// a fire in progress does not write into it.
+// follow returns what is remembered once the declared triggers are in force: their memos first, in
+// their order. A memo that changes is replaced by a new one, so that a fire in progress does not
+// write into it.
 func (r *remembered) follow(a *config.Agent, comes bool, now time.Time) (next remembered, anew []Anew) {
 	before := make([]Definition, len(r.Triggers))
 	for i, m := range r.Triggers {
@@ -186,7 +184,7 @@ func (r *remembered) follow(a *config.Agent, comes bool, now time.Time) (next re
 	}
 	was := follow(before, func(i int) bool { return comes || !r.Triggers[i].Gone.IsZero() }, defined)
 	next.Used = maps.Clone(r.Used)
-	left := map[Kind]bool{} // kinds of which something is left that nothing follows
+	left := map[Kind]bool{} // the kinds of memos that no trigger has taken over
 	for i, m := range r.Triggers {
 		if !comes && m.Gone.IsZero() && !slices.Contains(was, i) {
 			left[m.Kind] = true
@@ -219,8 +217,7 @@ func (r *remembered) follow(a *config.Agent, comes bool, now time.Time) (next re
 	return next, anew
 }
 
-// firesAnew says what a trigger without a memory fires for; "" if that is nothing
-// that has fired.
+// firesAnew returns what a trigger without a memory fires for again; "": nothing.
 func (d Definition) firesAnew() string {
 	switch {
 	case d.Kind == Watch:
@@ -231,13 +228,13 @@ func (d Definition) firesAnew() string {
 	return ""
 }
 
-// newKey makes a key from a name, one that was not made before.
+// newKey makes a key from a name that was never used before.
 func (r *remembered) newKey(name string) string {
 	r.Used[name]++
 	return keyOf(name, r.Used[name])
 }
 
-// keyOf is the nth key of a name; no name has a ~.
+// keyOf returns the nth key of a name. Names do not contain "~".
 func keyOf(name string, n int) string {
 	if n <= 1 {
 		return name
@@ -245,7 +242,7 @@ func keyOf(name string, n int) string {
 	return name + "~" + strconv.Itoa(n)
 }
 
-// goOn is a trigger that existed before, as it is declared now.
+// goOn returns the memo of a trigger that existed before, for its present declaration.
 func (m *memo) goOn(d Definition, delay time.Duration, comes bool, now time.Time) *memo {
 	comes = comes || !m.Gone.IsZero()
 	if m.Definition == d && m.Delay == delay && !comes {
@@ -254,12 +251,12 @@ func (m *memo) goOn(d Definition, delay time.Duration, comes bool, now time.Time
 	n := new(*m)
 	n.Definition, n.Gone = d, time.Time{}
 	if d.Kind == Cron && (comes || m.Core != "" && m.Core != d.Core) {
-		n.Fired = now // it counts from the change
+		n.Fired = now // the schedule counts from the change
 	}
 	if m.Delay != delay {
 		n.Delay, n.Was, n.Changed = delay, m.Delay, now
 	}
-	if m.Core == "" { // remembered by its name alone, and so without its delay
+	if m.Core == "" { // from a version that did not record the delay
 		n.Was, n.Changed = 0, time.Time{}
 	} else if m.Sieve != d.Sieve {
 		n.Kept = nil
@@ -267,7 +264,7 @@ func (m *memo) goOn(d Definition, delay time.Duration, comes bool, now time.Time
 	return n
 }
 
-// change alters what is remembered and saves it.
+// change changes the memory and saves it.
 func (m *Agent) change(f func()) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -275,16 +272,16 @@ func (m *Agent) change(f func()) error {
 	return state.Save(m.path, m.data)
 }
 
-// Save keeps it.
+// Save saves the memory.
 func (m *Agent) Save() error { return m.change(func() {}) }
 
-// Trigger is what one trigger remembers.
+// Trigger is the memory of one trigger.
 type Trigger struct {
 	m *Agent
 	t *memo
 }
 
-// Key names the trigger within its agent for good.
+// Key names the trigger permanently within its agent.
 func (t *Trigger) Key() string { return t.t.Key }
 
 // Fired returns when a cron trigger last fired, or since when its schedule counts;
@@ -295,7 +292,7 @@ func (t *Trigger) Fired() time.Time {
 	return t.t.Fired
 }
 
-// Delayed returns by how much a cron trigger was delayed, and until when.
+// Delayed returns the delay that a cron trigger had before, and until when.
 func (t *Trigger) Delayed() (was time.Duration, until time.Time) { return t.t.Was, t.t.Changed }
 
 // NoteFired records a fire. The caller saves it.
@@ -308,33 +305,33 @@ func (t *Trigger) Seen() sources.Seen {
 	return t.t.Seen
 }
 
-// KeepSeen keeps the files that a watch trigger has seen.
+// KeepSeen saves the files that a watch trigger has seen.
 func (t *Trigger) KeepSeen(seen sources.Seen) error {
 	return t.m.change(func() { t.t.Seen = seen })
 }
 
-// Kept returns what a poll trigger with dedupe has fired for, and when its last
-// good run began.
+// Kept returns what a poll trigger with dedupe has fired for, and when its last successful run
+// began.
 func (t *Trigger) Kept() (kept []string, polled time.Time) {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	return t.t.Kept, t.t.Polled
 }
 
-// Keep keeps what a poll trigger has fired for.
+// Keep saves what a poll trigger has fired for.
 func (t *Trigger) Keep(kept []string) error { return t.m.change(func() { t.t.Kept = kept }) }
 
-// NotePolled records when a good run of a poll trigger began. The caller saves it.
+// NotePolled records when a successful run of a poll trigger began. The caller saves it.
 func (t *Trigger) NotePolled(began time.Time) { t.note(func() { t.t.Polled = began }) }
 
-// Recent returns when the trigger has fired, as far as that counts for its rate.
+// Recent returns the times of the trigger's fires that count for its rate.
 func (t *Trigger) Recent() []time.Time {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	return slices.Clone(t.t.Recent)
 }
 
-// NoteRecent records those. The caller saves it.
+// NoteRecent records the times that Recent returns. The caller saves them.
 func (t *Trigger) NoteRecent(fires []time.Time) { t.note(func() { t.t.Recent = fires }) }
 
 func (t *Trigger) note(f func()) {

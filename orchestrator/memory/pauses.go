@@ -12,18 +12,16 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// Pauses are the agents for which nothing may be started, by their keys:
-// paused.json in the state directory.
+// Pauses are the paused agents, by key: paused.json in the state directory.
 type Pauses struct {
 	Since map[string]time.Time `json:"since"`
-	// Until are the ends of those that end by themselves.
+	// Until are the ends of pauses that end by themselves.
 	Until map[string]time.Time `json:"until,omitempty"`
-	// By are the agents whose sessions asked for it.
+	// By are the agents whose sessions asked for the pauses.
 	By map[string]string `json:"by,omitempty"`
 }
 
-// Of returns the pause of the agent with a key as it is now; the zero value: it is
-// not paused, or no longer.
+// Of returns the present pause of the agent with a key; the zero value: it is not paused.
 func (p Pauses) Of(key string, now time.Time) Paused {
 	return Paused{p.Since[key], p.Until[key], p.By[key]}.at(now)
 }
@@ -77,9 +75,8 @@ func ReadPauses(stateDir string) (Pauses, error) {
 	return kept, nil
 }
 
-// PausesOfRun is ReadPauses for a run that has the directories of its agents by
-// now: who pauses an agent that no run has (PauseWithoutRun) has done so before, or
-// is refused.
+// PausesOfRun is ReadPauses for a run that has locked its agents' directories. A PauseWithoutRun for
+// one of them is done by then, or is refused.
 func PausesOfRun(stateDir string) (kept Pauses, err error) {
 	err = locked(stateDir, func() error {
 		kept, err = ReadPauses(stateDir)
@@ -88,13 +85,13 @@ func PausesOfRun(stateDir string) (kept Pauses, err error) {
 	return kept, err
 }
 
-// KeepPauses keeps the pauses of the agents with the given keys, all of them,
-// beside those of others, which another run may hold.
+// KeepPauses saves the pauses of all agents with the given keys. The pauses of other agents, which
+// another run may have, stay as they are.
 func KeepPauses(stateDir string, keys []string, now Pauses) error {
 	return locked(stateDir, func() error { return keep(stateDir, keys, now) })
 }
 
-// locked runs act while nobody else changes what is kept of pauses.
+// locked runs act with the lock of the pauses held.
 func locked(stateDir string, act func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
@@ -123,14 +120,14 @@ type Paused struct {
 	By    string    // the agent whose session asked for it; "": a person did
 }
 
-// Over reports whether a pause has ended by itself. The wall clock counts, which
-// people are shown, and so does the time that has passed, however the clock was set.
+// Over reports whether a pause has ended by itself: by the wall clock, which people are shown, or by
+// the time that has passed, if the clock was set.
 func (p Paused) Over(now time.Time) bool {
 	return !p.Until.IsZero() && (!now.Before(p.Until) || !now.Round(0).Before(p.Until.Round(0)))
 }
 
-// Again returns the pause of an agent when another one is asked for: that one, but
-// the first of two without an end stays, and a session shortens nobody's.
+// Again returns the pause that results when another one is requested: the new one, except that the
+// first of two pauses without an end stays, and a session shortens no pause of others.
 func (p Paused) Again(asked Paused) Paused {
 	switch {
 	case p.Since.IsZero() || p.Over(asked.Since):
@@ -142,8 +139,8 @@ func (p Paused) Again(asked Paused) Paused {
 	return asked
 }
 
-// at returns what is left of a pause that was read. If the clock was set back it
-// takes no longer than it was to take, from now on.
+// at returns what is left of a pause that was read from disk. If the clock was set back, the pause
+// lasts no longer from now on than it was to last in all.
 func (p Paused) at(now time.Time) Paused {
 	if p.Since.IsZero() || p.Until.IsZero() {
 		return p
@@ -167,7 +164,7 @@ func PausedOf(stateDir string, agents []*config.Agent) (map[string]Paused, error
 	now := time.Now()
 	known, err := Read(stateDir)
 	if err != nil {
-		known = nil // then each agent is identified by its name
+		known = nil // so that each agent is identified by its name
 	}
 	paused := map[string]Paused{}
 	for _, who := range known.Follow(agents, now) {

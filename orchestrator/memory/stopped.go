@@ -9,11 +9,11 @@ import (
 	"heartbeat/hook/flock"
 )
 
-// ErrRuns means that a run has an agent: it is the one to be asked.
+// ErrRuns means that a run has an agent: ask that run.
 var ErrRuns = errors.New("it is locked by a run, which does not answer")
 
-// PauseWithoutRun pauses agents of a fleet for its next run, as Paused.Again says.
-// Where a run has one of them nothing changes, and the error matches ErrRuns.
+// PauseWithoutRun pauses agents of a fleet for its next run; see Paused.Again. If a run has one of
+// them, nothing changes, and the error matches ErrRuns.
 func PauseWithoutRun(stateDir string, declared, agents []*config.Agent, asked Paused) error {
 	return withoutRun(stateDir, declared, agents, asked.Since, func(keys []string) error {
 		kept, err := ReadPauses(stateDir)
@@ -39,8 +39,8 @@ func ResumeWithoutRun(stateDir string, declared, agents []*config.Agent, now tim
 	})
 }
 
-// withoutRun runs act with the keys of agents, unless a run has one of them. One that
-// begins meanwhile waits for it (PausesOfRun).
+// withoutRun runs act with the keys of agents, unless a run has one of them. A run that begins
+// meanwhile waits for it (PausesOfRun).
 func withoutRun(stateDir string, declared, agents []*config.Agent, now time.Time, act func(keys []string) error) error {
 	return locked(stateDir, func() error {
 		for _, a := range agents {
