@@ -128,18 +128,7 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 	if err != nil {
 		return nil, fmt.Errorf("cannot find configuration: %w", err)
 	}
-	l := &loader{
-		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
-		ofGroup: map[string]table{}, shelf: included, isKept: map[string]bool{}, misnamed: map[string]bool{},
-		cached: cached{
-			zones: map[string]*time.Location{}, zoneHints: map[string]string{},
-			schedules: map[scheduleKey]parsedSchedule{}, templates: map[templateKey]error{},
-		},
-		disk: onDisk{
-			places: p, resolved: map[string]string{}, known: known, folders: Folders{},
-			absent: map[*Agent]bool{}, lacking: map[string]string{}, envFiles: map[string]error{},
-		},
-	}
+	l := newLoader(p, included, known)
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, SlotTime: DefaultSlotTime, byName: map[string]*Agent{}}
 	real, err := filepath.EvalSymlinks(absolute)
 	if err != nil {
@@ -195,6 +184,22 @@ type loader struct {
 	isKept   map[string]bool
 	misnamed map[string]bool // keys that stand there by another name, by their paths
 	relative bool            // see Fleet
+}
+
+// newLoader returns a loader that knows of no file yet.
+func newLoader(p *places, included shelf, known func() Folders) *loader {
+	return &loader{
+		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
+		ofGroup: map[string]table{}, shelf: included, isKept: map[string]bool{}, misnamed: map[string]bool{},
+		cached: cached{
+			zones: map[string]*time.Location{}, zoneHints: map[string]string{},
+			schedules: map[scheduleKey]parsedSchedule{}, templates: map[templateKey]error{},
+		},
+		disk: onDisk{
+			places: p, resolved: map[string]string{}, known: known, folders: Folders{},
+			absent: map[*Agent]bool{}, lacking: map[string]string{}, envFiles: map[string]error{},
+		},
+	}
 }
 
 // claims are what the file says that is checked when all of it is read: it names what is
