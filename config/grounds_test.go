@@ -29,8 +29,8 @@ func TestDirectoriesThatAreNotAnAgents(t *testing.T) {
 		"/home": "a folder of the system", "/var/lib": "a folder of the system", "/proc/1/cwd": "", "/dev/x": "a folder of the system",
 		"~": "a home folder", "~/": "a home folder", "~/.": "a home folder", "${HOME}": "a home folder", "~/agents/..": "a home folder", "/home/bob": "a home folder", "/Users/bob": "a home folder",
 		links + "/etc": "a folder of the system", links + "/home": "a home folder", links + "/root": "a folder of the system", links + "/etc/agents": "a folder of the system",
-		"~/agents": "", "/home/bob/agents": "", "/srv/agents": "", "/opt/agents/a": "", "/var/lib/heartbeat": "", "/tmp/a": "", "/usr/local/agents": "",
-		"/dev/shm/a": "", "/workspace": "", "/etcetera": "", links + "/fine": "", "relative": "",
+		"~/agents": "", "/home/bob/agents": "", "/srv/agents": "", "/opt/agents/a": "", "/var/lib/heartbeat": "", "/tmp/heartbeat-none/a": "", "/usr/local/agents": "",
+		"/dev/shm/heartbeat-none/a": "", "/workspace": "", "/etcetera": "", links + "/fine": "", "relative": "",
 	} {
 		if dir == "/proc/1/cwd" {
 			continue // whatever that is
