@@ -7,6 +7,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/status"
 )
 
@@ -71,13 +72,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 		s.records.note(e)
 	}
 	if changed != nil {
-		f.line.follow(m)
-		f.once.news = true
-		s.noteMove(m, *changed)
-		s.opt.Step(m.Name + ": " + changed.State)
-		if (m.State() == status.Held || m.State() == status.BackingOff) && !m.OnAccount() {
-			s.fleet.askAgain(f.accounts.Declines(m.Name), now)
-		}
+		s.moved(m, *changed, now)
 	}
 	if orders, live := m.Orders(), m.live; len(orders) > 0 && live != nil {
 		effects = append(effects, func() {
@@ -105,6 +100,18 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 	s.publish(m)
 	s.arm(m)
 	return effects
+}
+
+// moved is what follows a change of a member's state.
+func (s *Scheduler) moved(m *member, changed journal.Event, now time.Time) {
+	f := &s.fleet
+	f.line.follow(m)
+	f.once.news = true
+	s.noteMove(m, changed)
+	s.opt.Step(m.Name + ": " + changed.State)
+	if (m.State() == status.Held || m.State() == status.BackingOff) && !m.OnAccount() {
+		f.askAgain(f.accounts.Declines(m.Name), now)
+	}
 }
 
 // undertake begins what is to be done with a member now, in the background.
