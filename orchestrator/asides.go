@@ -45,13 +45,16 @@ func AsidesOf(f *config.Fleet, stateDir string, a *config.Agent) (Asides, error)
 	return d, err
 }
 
-// Dropped forgets those that are dead letters now (proving.Desk.Dropped).
+// Dropped forgets those that are dead letters now (proving.Desk.Dropped), and what they say.
 func (d Asides) Dropped(ctx context.Context, a *config.Agent) error {
-	if d.key == "" {
-		return nil
+	if err := d.desk.Ended(ctx, a); d.key == "" || err != nil {
+		return err
 	}
 	return d.desk.Dropped(ctx, a, d.key)
 }
+
+// Forgets forgets what is kept of an entry that its policy has dropped.
+func (d Asides) Forgets(a *config.Agent, f *inbox.InFlight) { d.desk.Forgets(a, f) }
 
 // Ends forgets one that is about to end.
 func (d Asides) Ends(delivery string) error {

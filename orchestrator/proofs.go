@@ -113,7 +113,7 @@ func (m *member) wakeCheck() {
 // handedOver remembers what the session was given, before it can have worked on it for
 // long.
 func (c course) handedOver() {
-	if err := c.desk.HandedOver(c.def, c.m.key); err != nil {
+	if err := c.desk.HandedOver(context.Background(), c.def, c.m.key); err != nil {
 		c.log.Warn("cannot remember what was handed over", "agent", c.m.Name, "err", err)
 	}
 }
@@ -142,7 +142,7 @@ func (c course) keeps(m *inbox.OutboxMark) {
 func (c course) settles(m *inbox.OutboxMark) {
 	c.compare(m)
 	c.keeps(nil)
-	forged, err := c.desk.Settle(context.Background(), c.def)
+	forged, err := c.desk.Settle(context.Background(), c.def, c.m.key)
 	if err != nil {
 		c.log.Warn("cannot tell what has become of what has to be proven", "agent", c.m.Name, "err", err)
 	}

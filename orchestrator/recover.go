@@ -58,7 +58,7 @@ func (r *orphans) recover(ctx context.Context, m *member, cfg *config.Agent, o s
 		r.happened(m, m.ReclaimLater)
 	}
 	if err == nil && found.Outcome == inbox.DroppedOrphan && found.Flight != nil {
-		r.desk.Forgets(cfg, found.Flight.ID)
+		r.desk.Forgets(cfg, found.Flight)
 	}
 	switch {
 	case err != nil || found.Outcome == inbox.NothingToRecover || found.Outcome == inbox.StaleOrphanDeleted:

@@ -113,7 +113,7 @@ func (f fired) Append(ctx context.Context, cfg *config.Agent, t *config.Trigger,
 			return nil, err
 		}
 	}
-	_, err = queue.Append(ctx, cfg, l)
+	id, err := queue.Append(ctx, cfg, l)
 	ends(err == nil)
 	switch {
 	case errors.Is(err, inbox.ErrTooLarge):
@@ -123,6 +123,8 @@ func (f fired) Append(ctx context.Context, cfg *config.Agent, t *config.Trigger,
 	case err != nil:
 		return nil, fmt.Errorf("cannot queue a prompt for agent %q: %w", cfg.Name, err)
 	}
+	l.ID = id
+	f.s.desk.Sent(cfg, l)
 	return func() { f.s.queues.appended(f.m, moves) }, nil
 }
 

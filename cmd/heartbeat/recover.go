@@ -47,21 +47,27 @@ func (c recoverCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	if c.Agent != "" && entry != nil && outcome == inbox.DroppedOrphan {
-		c.withdraw(ctx, a, entry.DeliveryID)
+		c.withdraw(ctx, a, entry)
 	}
 	return recovered{outcome, entry}, nil
 }
 
-// withdraw ends what was asked for an entry that was dropped.
-func (c recoverCmd) withdraw(ctx context.Context, a *app, delivery string) {
+// withdraw ends what was asked for an entry that was dropped, and forgets what is kept of it.
+func (c recoverCmd) withdraw(ctx context.Context, a *app, entry *inbox.InFlight) {
 	f, err := a.knownFleet()
+	if agent, found := a.agent(c.Agent); err == nil && found == nil {
+		var kept orchestrator.Asides
+		if kept, err = asidesOf(f, agent); err == nil {
+			kept.Forgets(agent, entry)
+		}
+	}
 	dir := ""
 	if err == nil {
 		dir, err = owner.StateDir(f)
 	}
 	if err == nil {
 		err = settleStopped(ctx, f, dir, func(r approval.Request) string {
-			if r.Agent == c.Agent && r.Entry == delivery {
+			if r.Agent == c.Agent && r.Entry == entry.DeliveryID {
 				return "its prompt was dropped"
 			}
 			return ""

@@ -46,6 +46,9 @@ func (d *DeadEntry) Raw() []byte {
 	return []byte(d.RawLine)
 }
 
+// Prompt returns the prompt of its line; "" when it was filed by reference.
+func (d *DeadEntry) Prompt() string { return decode(d.Raw(), d.StartOffset == 0).prompt }
+
 // Retryable reports whether it can be queued again: its text is known, whole.
 func (d *DeadEntry) Retryable() bool {
 	raw := d.Raw()

@@ -180,7 +180,7 @@ func (h *Held) FileForged(d Delivery, prompt string) (filed bool, err error) {
 		dead.EntryID, dead.ID, dead.Source = entryID(raw), got.id, got.source
 		raw, err = withMark(raw)
 	case prompt != "":
-		raw, err = sentLine(d.ID, prompt)
+		raw, err = SentLine(d.ID, prompt)
 		dead.EntryID = entryID(raw)
 	}
 	if err != nil {
@@ -246,15 +246,15 @@ func (q *Queue) stands(d Delivery, named bool) (stands bool, err error) {
 	return stands, err
 }
 
-// FileGone files an entry that has to be proven and has left the queue without a verdict as a dead
-// letter, with the text that its sender gave it. A second call for the same id soon afterwards
-// files nothing.
+// FileGone files an entry as a dead letter that has to be proven and is nowhere: it has
+// left the queue without a verdict. Its text is as its sender gave it, or as it was first
+// seen. A second call for the same one soon afterwards files nothing.
 func (h *Held) FileGone(id, prompt string) error {
 	if err := h.check(); err != nil {
 		return err
 	}
-	d := DeadEntry{DeliveryID: deliveryID(false, 0, 0, []byte(id)), ID: id, Reason: Forged, Cause: "it has left the queue without a verdict", At: time.Now().UTC()}
-	raw, err := sentLine(id, prompt)
+	d := DeadEntry{DeliveryID: deliveryID(false, 0, 0, []byte(cmp.Or(id, prompt))), ID: id, Reason: Forged, Cause: "it has left the queue without a verdict", At: time.Now().UTC()}
+	raw, err := SentLine(id, prompt)
 	if err != nil {
 		return err
 	}
@@ -264,8 +264,12 @@ func (h *Held) FileGone(id, prompt string) error {
 	return h.file([]DeadEntry{d})
 }
 
-// sentLine returns the line of an entry, made from what its sender gave.
-func sentLine(id, prompt string) ([]byte, error) {
+// SentLine is the line of an entry that is known by its id, or "", and by its prompt.
+func SentLine(id, prompt string) ([]byte, error) {
+	if id == "" {
+		line, err := encodeJSON(prompt)
+		return bytes.TrimSuffix(line, []byte{'\n'}), err
+	}
 	line, err := encode(envelope{Heartbeat: 1, ID: id, Checked: true, Prompt: prompt})
 	return bytes.TrimSuffix(line, []byte{'\n'}), err
 }

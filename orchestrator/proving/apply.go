@@ -34,8 +34,10 @@ func (r *run) apply(ctx context.Context, s subject, v *ledger.Verdict) (*inbox.V
 	if err := r.passes(s, v); err != nil {
 		return nil, on, err
 	}
-	if out.GiveUp == inbox.Forged && s.apart != nil {
-		out.Line = s.apart.Line()
+	if out.GiveUp == inbox.Forged {
+		if err := s.handedOver(out); err != nil {
+			return nil, on, err
+		}
 	}
 	err := queue.Apply(ctx, s.agent, *out)
 	switch {
@@ -66,6 +68,18 @@ func (r *run) apply(ctx context.Context, s subject, v *ledger.Verdict) (*inbox.V
 		r.note(s.agent, v)
 	}
 	return out, on, nil
+}
+
+// handedOver puts into a forged verdict the line that is to be filed, where the inbox does
+// not tell.
+func (s subject) handedOver(v *inbox.Verdict) (err error) {
+	switch {
+	case s.apart != nil:
+		v.Line = s.apart.Line()
+	case s.sent != nil:
+		v.Line, err = inbox.SentLine(s.sent.ID, s.sent.Text)
+	}
+	return err
 }
 
 // passes records that what is demanded of an entry has passed, before its record says so.
@@ -102,7 +116,7 @@ func (r *run) settled(s subject, v *ledger.Verdict) {
 		now := *c.Verdict
 		now.Applied, c.Verdict = true, &now
 	}
-	err := s.book.Keep(c)
+	err := errors.Join(s.book.Keep(c), r.textEnds(s, v))
 	if v.GiveUp == inbox.Forged { // what is demanded of its line is Settle's to see to
 		if err != nil {
 			r.opt.Log.Warn(err.Error(), "agent", s.agent.Name)

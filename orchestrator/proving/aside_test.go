@@ -17,7 +17,7 @@ func TestAVerdictStandsForWhatIsSetAside(t *testing.T) {
 	inBubble(t, func(l *lab) {
 		f := l.flight()
 		r := run{Desk: New(Options{StateDir: l.state})}
-		s := subject{l.agent, f, l.agent.Until, l.book(), nil}
+		s := subject{agent: l.agent, flight: f, until: l.agent.Until, book: l.book()}
 		v := s.verdict(ledger.Course{})
 		v.Passed, v.By = true, "check, release by a person"
 		err := ledger.KeepAside(l.state, "a-1", ledger.Aside{Flight: f.AsideSince(time.Now())})

@@ -98,7 +98,13 @@ func (d *Desk) fileForged(ctx context.Context, a *config.Agent, book *ledger.Boo
 		e.EntryID = v.Entry
 	}
 	text := ""
-	if demand != nil {
+	known, err := ledger.TextOf(d.opt.StateDir, ledger.Text{ID: e.ID, Entry: e.EntryID, Inbox: a.Inbox})
+	switch {
+	case err != nil:
+		return false, err
+	case known != nil:
+		text = known.Text
+	case demand != nil:
 		text = demand.Text
 	}
 	return queue.FileForged(ctx, a, e, text)

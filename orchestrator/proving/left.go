@@ -2,6 +2,7 @@ package proving
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -21,11 +22,15 @@ const queuedWithin = time.Minute
 // proven, and dead letters that somebody has deleted. An entry that has left the queue
 // in no other way, without a verdict, is told as forged and filed with its text. It
 // returns how many those are.
-func (d *Desk) Settle(ctx context.Context, a *config.Agent) (forged int, err error) {
+func (d *Desk) Settle(ctx context.Context, a *config.Agent, key string) (forged int, err error) {
+	forged, err = d.fileGone(ctx, a, key)
+	if err != nil {
+		return forged, err
+	}
 	all, err := ledger.Demands(d.opt.StateDir, a.Inbox)
 	all = slices.DeleteFunc(all, func(demand ledger.Demand) bool { return toCome(a, &demand) }) // before the queue is read: it may go there
 	if len(all) == 0 || err != nil {
-		return 0, err
+		return forged, err
 	}
 	texts := make(map[string]string, len(all))
 	for i := range all {
@@ -33,7 +38,7 @@ func (d *Desk) Settle(ctx context.Context, a *config.Agent) (forged int, err err
 	}
 	fates, err := queue.Fates(ctx, a, texts)
 	if err != nil {
-		return 0, err
+		return forged, err
 	}
 	for i := range all {
 		gone, err := d.settle(ctx, a, &all[i], fates[all[i].ID])
@@ -86,9 +91,10 @@ func (d *Desk) tellLie(a *config.Agent, entry, what, why string) {
 	d.opt.Log.Error(what, "agent", a.Name, "entry", entry, "why", why)
 }
 
-// Forgets drops the demand of an entry that its policy has dropped.
-func (d *Desk) Forgets(a *config.Agent, id string) {
-	if err := ledger.DropDemand(d.opt.StateDir, a.Inbox, id); err != nil {
+// Forgets drops what is kept of an entry that its policy has dropped.
+func (d *Desk) Forgets(a *config.Agent, f *inbox.InFlight) {
+	err := errors.Join(ledger.DropDemand(d.opt.StateDir, a.Inbox, f.ID), ledger.DropText(d.opt.StateDir, textOfFlight(a, f)))
+	if err != nil {
 		d.opt.Log.Warn(err.Error(), "agent", a.Name)
 	}
 }
@@ -132,6 +138,6 @@ func (d *Desk) Left(ctx context.Context, a *config.Agent, key string) (forged in
 			return forged, err
 		}
 	}
-	more, err := d.Settle(ctx, a)
+	more, err := d.Settle(ctx, a, key)
 	return forged + more, err
 }

@@ -221,23 +221,27 @@ func (r *run) step(ctx context.Context) (*inbox.Verdict, next, error) {
 	if err != nil {
 		return nil, on, err
 	}
-	known, err := r.originOf(r.Key, flight, book.Course(flight.DeliveryID))
+	known, err := r.originOf(ctx, a, r.Key, flight, book.Course(flight.DeliveryID))
 	if err != nil {
 		return nil, on, err
 	}
 	if !known.genuine {
-		s := subject{a, flight, nil, book, known.apart}
-		return r.apply(ctx, s, s.forgery(book.Course(flight.DeliveryID)))
+		s := subject{agent: a, flight: flight, book: book, apart: known.apart, sent: known.sent}
+		v, next, err := r.apply(ctx, s, s.forgery(book.Course(flight.DeliveryID)))
+		if err == nil && known.replaces {
+			_, err = r.fileGone(ctx, a, r.Key)
+		}
+		return v, next, err
 	}
 	r.tellChanged(a, flight, known)
-	if err := remember(book, flight); err != nil {
+	if err := r.remember(a, book, flight); err != nil {
 		return nil, on, err
 	}
 	until, course, err := r.demanded(a, flight, book)
 	if err != nil {
 		return nil, on, err
 	}
-	s := subject{a, flight, until, book, known.apart}
+	s := subject{agent: a, flight: flight, until: until, book: book, apart: known.apart}
 	r.recalls(s, course)
 	v, err := r.decide(ctx, s, course)
 	if err != nil || v == nil {
@@ -260,6 +264,7 @@ type subject struct {
 	until  *config.Until // nil: nothing has to be passed any more
 	book   *ledger.Book
 	apart  *inbox.InFlight // what was set aside of it; nil: it never was
+	sent   *ledger.Text    // what was queued, of one whose line says something else; nil: it does not
 }
 
 // definition is that of what it has to pass.

@@ -127,7 +127,7 @@ func Fates(ctx context.Context, a *config.Agent, texts map[string]string) (map[s
 		}
 	}
 	err := Read(ctx, a, func(q *inbox.Queue) error {
-		err := q.Standing(func(id, prompt string) { // first, so that an entry that ends meanwhile is found where it went
+		err := q.Standing(func(id, _, prompt string) { // first, so that an entry that ends meanwhile is found where it went
 			if _, asked := fates[id]; !asked {
 				id = byText[cleanText(prompt)]
 			}

@@ -96,7 +96,10 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	case err != nil:
 		return s, errors.Join(err, w.leaves())
 	}
-	s.ID = id
+	if s.ID = id; !s.Duplicate {
+		l.ID = id
+		remembers(f, a, l)
+	}
 	now := lookAt(f, a, id)
 	s.Running, s.Ahead = now.Agent.State != status.Stopped, now.Ahead
 	if o, there := now.Agent.Obstacle(ours, now.at); there {
