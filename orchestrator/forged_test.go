@@ -234,3 +234,86 @@ func TestWhatIsDemandedDoesNotLeaveUnseen(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsForgedIsCountedNowhere: neither by status, nor by the session's end, nor by what
+// its Stops say; what is proven beside it is.
+func TestWhatIsForgedIsCountedNowhere(t *testing.T) {
+	t.Parallel()
+	for _, entry := range []bool{false, true} {
+		t.Run(fmt.Sprintf("entry %t", entry), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a", func(t *testing.T, r *rig) {
+				u := config.NewUntil("make", "test")
+				r.proves(nil, passing)
+				a := r.agent("a")
+				r.mkdir(a.Home)
+				if entry {
+					if err := ledger.KeepDemand(filepath.Join(r.dir, "state"), ledger.Demand{ID: "p", Inbox: a.Inbox, Until: u}); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					a.Until = u
+				}
+				if _, err := queue.Append(t.Context(), a, inbox.Letter{ID: "p", Source: "send", Prompt: "mend it"}); err != nil {
+					t.Fatal(err)
+				}
+				r.set("a", forges(func(f *fakeSession) {
+					f.acknowledged = 1
+					f.reports <- session.Report{
+						At: time.Now(), Phase: hook.Turn, Acknowledged: 1,
+						Answers: []hook.Answered{{At: time.Now(), Answer: hook.LetGo, Done: r.outbox("a")[0].DeliveryID}},
+					}
+					time.Sleep(time.Minute)
+				}))
+				stop := r.run()
+				defer stop()
+				r.sleep(time.Hour)
+				if n := r.state("a").Acknowledged; n != 0 {
+					t.Errorf("status counts %d", n)
+				}
+				for _, e := range r.journal(journal.Ended) {
+					if e.Acknowledged != 0 {
+						t.Errorf("its session has done %d", e.Acknowledged)
+					}
+				}
+				stops := r.journal(journal.Stopped)
+				for _, e := range stops {
+					if e.Done != "" {
+						t.Errorf("a Stop calls %s done", e.Done)
+					}
+				}
+				if len(stops) == 0 {
+					t.Error("its Stop is not in the journal")
+				}
+				if n := r.state("a").DeadLettered; n != 1 {
+					t.Errorf("%d dead letters are counted", n)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatIsProvenInASessionIsCounted, once, with its Stop.
+func TestWhatIsProvenInASessionIsCounted(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		r.proves(config.NewUntil("make", "test"), passing)
+		r.send("a", 1)
+		r.set("a", func(f *fakeSession) session.Outcome {
+			o := claims(time.Minute)(f)
+			f.reports <- session.Report{At: time.Now(), Phase: hook.Checking, Checking: &session.Checking{Delivery: o.Delivery, Iteration: 1, Check: 1}}
+			time.Sleep(time.Minute)
+			f.reports <- session.Report{At: time.Now(), Phase: hook.Turn, Acknowledged: 1, Answers: []hook.Answered{{At: time.Now(), Answer: hook.LetGo, Done: o.Delivery}}}
+			time.Sleep(time.Second)
+			f.acknowledged = 1
+			return o
+		})
+		stop := r.run()
+		defer stop()
+		r.sleep(time.Hour)
+		ended, stops := r.journal(journal.Ended), r.journal(journal.Stopped)
+		if n := r.state("a").Acknowledged; n != 1 || len(ended) != 1 || ended[0].Acknowledged != 1 || len(stops) != 1 || stops[0].Done == "" {
+			t.Errorf("status counts %d; ended %+v; stops %+v", n, ended, stops)
+		}
+	})
+}

@@ -2,9 +2,11 @@ package orchestrator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/proving"
@@ -118,14 +120,59 @@ func (c course) handedOver() {
 	}
 }
 
+// count is what a session has done, as its queue and the verdicts tell. Of an agent that
+// has to prove everything, or whose files call something done that is not, nothing else
+// counts as done: no reader gets another number.
+type count struct {
+	mark   inbox.OutboxMark // how far its queue was compared
+	says   int              // how much its session says to have done
+	done   map[string]bool  // the deliveries that are done
+	forged bool             // the outbox has records of others
+}
+
+// counts has a report say what the session has demonstrably done.
+func (c course) counts(n *count, r session.Report) session.Report {
+	if r.Acknowledged > n.says || r.Outcome != nil && r.Outcome.Acknowledged > n.says || c.proves(n) && slices.ContainsFunc(r.Answers, n.lacks) {
+		c.compare(n)
+		c.keeps(&n.mark)
+	}
+	if n.says = max(n.says, r.Acknowledged); !c.proves(n) {
+		return r
+	}
+	r.Acknowledged = min(r.Acknowledged, len(n.done))
+	if r.Outcome != nil {
+		o := *r.Outcome
+		o.Acknowledged, r.Outcome = min(o.Acknowledged, len(n.done)), &o
+	}
+	r.Answers = slices.Clone(r.Answers)
+	for i := range r.Answers {
+		if n.lacks(r.Answers[i]) {
+			r.Answers[i].Done = ""
+		}
+	}
+	return r
+}
+
+func (c course) proves(n *count) bool { return c.def.Until != nil || n.forged }
+
+// lacks reports whether an answer calls something done that is not.
+func (n *count) lacks(a hook.Answered) bool { return a.Done != "" && !n.done[a.Done] }
+
 // compare looks for what the files of the session's queue call done although it is
 // not proven.
-func (c course) compare(m *inbox.OutboxMark) {
-	forged, err := c.desk.Forged(context.Background(), c.def, c.m.key, m)
+func (c course) compare(n *count) {
+	is, err := c.desk.Forged(context.Background(), c.def, c.m.key, &n.mark)
 	if err != nil {
 		c.log.Warn("cannot compare what is called done with what is proven", "agent", c.m.Name, "err", err)
+		return
 	}
-	if err == nil && len(forged) > 0 {
+	n.forged = n.forged || is.Forged
+	for _, delivery := range is.Done {
+		if delivery != "" {
+			n.done[delivery] = true
+		}
+	}
+	if len(is.Filed) > 0 {
 		c.happened(c.m, func(time.Time) { c.m.DeadLettered() })
 	}
 }
@@ -139,8 +186,8 @@ func (c course) keeps(m *inbox.OutboxMark) {
 
 // settles compares once more when a session has ended, and what is demanded of its
 // queue's entries.
-func (c course) settles(m *inbox.OutboxMark) {
-	c.compare(m)
+func (c course) settles(n *count) {
+	c.compare(n)
 	c.keeps(nil)
 	forged, err := c.desk.Settle(context.Background(), c.def, c.m.key)
 	if err != nil {

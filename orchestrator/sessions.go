@@ -206,7 +206,8 @@ const reclaimEvery = 10 * time.Minute
 // outcome, the shim died, and what it left is ended.
 func (c course) follow(b launched) session.Outcome {
 	var last session.Report
-	defer func() { c.settles(&b.replies) }()
+	n := &count{mark: b.replies, done: map[string]bool{}}
+	defer func() { c.settles(n) }()
 	reclaim := time.NewTicker(reclaimEvery)
 	defer reclaim.Stop()
 	for {
@@ -222,10 +223,7 @@ func (c course) follow(b launched) session.Outcome {
 				c.settled()
 				return shimDied(last)
 			}
-			if r.Acknowledged > last.Acknowledged {
-				c.compare(&b.replies)
-				c.keeps(&b.replies)
-			}
+			r = c.counts(n, r)
 			if r.Work != nil && (last.Work == nil || *r.Work != *last.Work) {
 				c.handedOver()
 			}

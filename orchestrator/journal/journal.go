@@ -18,6 +18,9 @@ import (
 	"heartbeat/hook/foreign"
 )
 
+// Passed is the Verdict of a Checked whose entry is done.
+const Passed = "passed"
+
 // Event is one line of the journal: what happened to an agent, why, and what comes
 // next.
 type Event struct {
@@ -55,7 +58,8 @@ type Event struct {
 	// Verdict and Iteration belong to Checked: what was decided about the entry (Entry),
 	// and how often it had been handed over. Started is when the check began, TookMS how
 	// long it ran: what followed (a pause, a person's answer) is no part of that. Journals
-	// of earlier versions do not say it.
+	// of earlier versions do not say it. The Verdict of a Forged is "forged" if its entry is
+	// a dead letter now.
 	Verdict   string `json:"verdict,omitempty"`
 	Iteration int    `json:"iteration,omitempty"`
 	TookMS    int64  `json:"took_ms,omitempty"`

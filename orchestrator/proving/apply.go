@@ -159,7 +159,7 @@ func (r *run) note(a *config.Agent, v *ledger.Verdict) {
 	verdict := "unproven"
 	switch {
 	case v.Passed:
-		verdict = "passed"
+		verdict = journal.Passed
 	case v.GiveUp != "":
 		verdict = string(v.GiveUp)
 	}

@@ -11,67 +11,77 @@ import (
 	"heartbeat/orchestrator/queue"
 )
 
-// Forged returns what an agent's outbox calls done behind a mark although it has to
+// Compared is what an agent's outbox calls done behind a mark.
+type Compared struct {
+	// Done are the deliveries that are done. Forged is true if the outbox has records of
+	// others.
+	Done   []string
+	Forged bool
+	// Filed are those of them that are dead letters now.
+	Filed []inbox.Delivery
+}
+
+// Forged returns what an agent's outbox calls done behind a mark, and what of it has to
 // be proven and is not: only somebody who has written the queue's files can have done
-// that. It files it as dead letters, tells of it, and advances the mark. An entry that
-// stands goes on: its record is told, ends nothing, and is not returned. What the queue
-// has passed without an end is filed, too. After an error the mark is where it was.
+// that. It files that as dead letters, tells of it, and advances the mark. An entry that
+// stands goes on: its record is told, and ends nothing. What the queue has passed without
+// an end is filed, too. After an error the mark is where it was.
 //
 // The mark is one of the session's beginning, and a is the definition that the session
 // was started with: nobody had to prove what was done before, or without its until:.
-func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox.OutboxMark) (filed []inbox.Delivery, err error) {
+func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox.OutboxMark) (Compared, error) {
 	book, err := d.Book(key)
 	if err != nil {
-		return nil, err
+		return Compared{}, err
 	}
 	next := *m
-	done, err := queue.DoneSince(ctx, a, &next)
+	all, err := queue.DoneSince(ctx, a, &next)
 	if err != nil {
-		return nil, err
+		return Compared{}, err
 	}
-	filed, told, ended, err := d.fileAllForged(ctx, a, key, book, done)
+	is, told, ended, err := d.fileAllForged(ctx, a, key, book, all)
 	if err != nil {
-		return nil, err
+		return Compared{}, err
 	}
 	doubts := func(e inbox.Delivery) bool {
 		_, forged, err := d.lacksProof(a, key, e)
 		return forged || err != nil
 	}
 	if err := queue.Skipped(ctx, a, &next, ended, doubts); err != nil {
-		return nil, err
+		return Compared{}, err
 	}
-	if err := book.Forges(slices.Concat(told, filed)); err != nil {
-		return nil, err
+	if err := book.Forges(slices.Concat(told, is.Filed)); err != nil {
+		return Compared{}, err
 	}
-	*m = next
-	d.tellAllForged(a, book, told, filed)
-	return filed, nil
+	*m, is.Forged = next, len(told)+len(is.Filed) > 0
+	d.tellAllForged(a, book, told, is.Filed)
+	return is, nil
 }
 
 // fileAllForged files those of an outbox's records that are forged. told are those whose
 // entry goes on; ended are those whose entry has ended, filed ones included.
-func (d *Desk) fileAllForged(ctx context.Context, a *config.Agent, key string, book *ledger.Book, done []inbox.Delivery) (filed, told, ended []inbox.Delivery, err error) {
-	for _, e := range done {
+func (d *Desk) fileAllForged(ctx context.Context, a *config.Agent, key string, book *ledger.Book, all []inbox.Delivery) (is Compared, told, ended []inbox.Delivery, err error) {
+	for _, e := range all {
 		demand, forged, err := d.lacksProof(a, key, e)
 		if err != nil {
-			return nil, nil, nil, err
+			return is, nil, nil, err
 		}
-		is := false
+		files := false
 		if forged && e.DeliveryID != "" && !book.Differs(e) { // else it may be done: Settle sees to it
-			is, err = d.fileForged(ctx, a, book, e, demand)
+			files, err = d.fileForged(ctx, a, book, e, demand)
 		}
 		switch {
 		case err != nil:
-			return nil, nil, nil, err
-		case is:
-			filed, ended = append(filed, e), append(ended, e)
+			return is, nil, nil, err
+		case files:
+			is.Filed, ended = append(is.Filed, e), append(ended, e)
 		case forged:
 			told = append(told, e)
 		default:
-			ended = append(ended, e)
+			is.Done, ended = append(is.Done, e.DeliveryID), append(ended, e)
 		}
 	}
-	return filed, told, ended, nil
+	return is, told, ended, nil
 }
 
 // tellAllForged tells of forged records, and gives up what was demanded of those that are
@@ -82,7 +92,7 @@ func (d *Desk) tellAllForged(a *config.Agent, book *ledger.Book, told, filed []i
 		if book.Differs(e) {
 			why = "the outbox has a record of it that is not that of its verdict"
 		}
-		d.tellForged(a, cmp.Or(e.DeliveryID, e.ID), why)
+		d.tellLie(a, cmp.Or(e.DeliveryID, e.ID), calledDone, why)
 	}
 	for _, e := range filed {
 		d.tellForged(a, e.DeliveryID, "the outbox calls it done, and no check of it has passed")

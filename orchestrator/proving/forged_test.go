@@ -122,7 +122,7 @@ func (l *lab) forged(m *inbox.OutboxMark) (told, filed int) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return told, len(all)
+	return told, len(all.Filed)
 }
 
 func (l *lab) dead() (all []inbox.DeadEntry) {

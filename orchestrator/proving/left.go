@@ -81,8 +81,12 @@ func (d *Desk) settle(ctx context.Context, a *config.Agent, demand *ledger.Deman
 	return true, ledger.GiveUp(d.opt.StateDir, a.Inbox, demand.ID)
 }
 
+const calledDone = "an entry is not proven, and somebody calls it done"
+
+// tellForged tells of an entry that is a dead letter because of what somebody has written.
 func (d *Desk) tellForged(a *config.Agent, entry, why string) {
-	d.tellLie(a, entry, "an entry is not proven, and somebody calls it done", why)
+	d.opt.Note(journal.Event{Agent: a.Name, Kind: journal.Forged, Entry: entry, Verdict: string(inbox.Forged), Reason: foreign.Text(why)})
+	d.opt.Log.Error(calledDone, "agent", a.Name, "entry", entry, "why", why)
 }
 
 // tellLie tells what somebody has written into an agent's files.
@@ -134,7 +138,7 @@ func (d *Desk) Left(ctx context.Context, a *config.Agent, key string) (forged in
 		if err == nil {
 			err = book.Marks(nil)
 		}
-		if forged = len(told); err != nil {
+		if forged = len(told.Filed); err != nil {
 			return forged, err
 		}
 	}

@@ -61,9 +61,9 @@ func TestATextThatNobodyQueuedIsForged(t *testing.T) {
 		old, anew string
 		filed     []string
 	}{
-		"with the same id": {false, "mend it", "say hello", []string{"forged m1 mend it"}},
-		"with another id":  {false, `"id":"m1","source":"send","prompt":"mend it"`, `"id":"m9","source":"send","prompt":"say hello"`, []string{"forged m1 mend it", "forged m9 say hello"}},
-		"without its id":   {false, `{"heartbeat":1,"id":"m1","source":"send","prompt":"mend it"}`, "say hello", []string{"forged  say hello", "forged m1 mend it"}},
+		"with the same id":                   {false, "mend it", "say hello", []string{"forged m1 mend it"}},
+		"with another id":                    {false, `"id":"m1","source":"send","prompt":"mend it"`, `"id":"m9","source":"send","prompt":"say hello"`, []string{"forged m1 mend it", "forged m9 say hello"}},
+		"without its id":                     {false, `{"heartbeat":1,"id":"m1","source":"send","prompt":"mend it"}`, "say hello", []string{"forged  say hello", "forged m1 mend it"}},
 		"of a line that others have written": {true, "by hand", "say hello", []string{"forged  by hand", "forged  say hello"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -258,11 +258,17 @@ func spent(stateDir string, from, to int64, all map[string]map[int64]Point) erro
 // tally counts events by agent and slot. It is pure.
 type tally struct {
 	all map[string]map[int64]*Point
-	// counted is how many done entries of an agent's live session are counted already.
+	// counted is how many entries an agent's live session has done that its Stops have
+	// named, and proven when which deliveries have passed that none has named.
 	counted map[string]int
+	proven  map[string]map[string]time.Time
+	// named are the last ones that Stops have named: the verdict may be noted after that.
+	named map[string][]string
 }
 
-func newTally() tally { return tally{map[string]map[int64]*Point{}, map[string]int{}} }
+func newTally() tally {
+	return tally{map[string]map[int64]*Point{}, map[string]int{}, map[string]map[string]time.Time{}, map[string][]string{}}
+}
 
 // at returns an agent's point for a time.
 func (t *tally) at(agent string, at time.Time) *Point {
@@ -289,17 +295,22 @@ func (t *tally) take(e journal.Event) {
 		}
 	case journal.Stopped:
 		if e.Done != "" {
-			t.at(e.Agent, e.At).Done++
-			t.counted[e.Agent]++
+			t.stopped(e)
 		}
 	case journal.Ended:
 		p := t.at(e.Agent, e.At)
 		p.Sessions++
-		p.Done += int64(max(0, e.Acknowledged-t.counted[e.Agent]))
+		p.Done += int64(max(0, e.Acknowledged-t.counted[e.Agent]-t.passed(e)))
 		t.counted[e.Agent] = 0
 	case journal.Checked:
-		switch inbox.Reason(e.Verdict) {
-		case inbox.MaxIterations, inbox.MaxTime, inbox.NoProgress, inbox.TooFast: // given up
+		switch e.Verdict {
+		case journal.Passed:
+			t.passes(e)
+		case string(inbox.MaxIterations), string(inbox.MaxTime), string(inbox.NoProgress), string(inbox.TooFast): // given up
+			t.at(e.Agent, e.At).Failed++
+		}
+	case journal.Forged:
+		if e.Verdict == string(inbox.Forged) {
 			t.at(e.Agent, e.At).Failed++
 		}
 	case journal.Recovered:
@@ -307,6 +318,47 @@ func (t *tally) take(e journal.Event) {
 			t.at(e.Agent, e.At).Failed++
 		}
 	}
+}
+
+// mostNamed is how many of the deliveries are known that Stops have named.
+const mostNamed = 16
+
+// passes counts an entry when its check has passed, whether a session lives or not.
+func (t *tally) passes(e journal.Event) {
+	all := t.proven[e.Agent]
+	if _, known := all[e.Entry]; known || slices.Contains(t.named[e.Agent], e.Entry) {
+		return
+	}
+	if all == nil {
+		all = map[string]time.Time{}
+		t.proven[e.Agent] = all
+	}
+	all[e.Entry] = e.At
+	t.at(e.Agent, e.At).Done++
+}
+
+// stopped counts what a Stop calls done, unless it is counted because its check has passed.
+func (t *tally) stopped(e journal.Event) {
+	t.counted[e.Agent]++
+	named := append(t.named[e.Agent], e.Done)
+	t.named[e.Agent] = named[max(0, len(named)-mostNamed):]
+	if _, known := t.proven[e.Agent][e.Done]; known {
+		delete(t.proven[e.Agent], e.Done)
+		return
+	}
+	t.at(e.Agent, e.At).Done++
+}
+
+// passed is how many checks have passed in the session that has ended and were named by
+// none of its Stops. It forgets those of before.
+func (t *tally) passed(e journal.Event) (n int) {
+	for _, at := range t.proven[e.Agent] {
+		if !at.Before(e.Started) {
+			n++
+		}
+	}
+	delete(t.proven, e.Agent)
+	return n
 }
 
 // points copies the points of some slots.

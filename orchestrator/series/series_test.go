@@ -168,6 +168,7 @@ func TestARunIsWrittenWhole(t *testing.T) {
 
 func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 	var want Point
+	entries := 0
 	for range 6 { // runs
 		j, err := journal.Open(dir)
 		if err != nil {
@@ -190,7 +191,14 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 		for range random.IntN(200) {
 			time.Sleep(time.Duration(random.IntN(300)) * time.Second)
 			note(journal.Event{Kind: journal.Fired, Due: time.Now().Add(-2 * time.Second)})
-			note(journal.Event{Kind: journal.Stopped, Answer: hook.Gave, Done: "x"})
+			entries++
+			if random.IntN(2) == 0 { // before the Stop that names it, or after
+				note(journal.Event{Kind: journal.Checked, Verdict: journal.Passed, Entry: fmt.Sprint(entries)})
+			}
+			note(journal.Event{Kind: journal.Stopped, Answer: hook.Gave, Done: fmt.Sprint(entries)})
+			if random.IntN(2) == 0 {
+				note(journal.Event{Kind: journal.Checked, Verdict: journal.Passed, Entry: fmt.Sprint(entries)})
+			}
 			want.Fires, want.Done = want.Fires+1, want.Done+1
 			rec := usage.Record{At: time.Now(), Agent: "a", Session: "s", Sum: usage.Sum{Turns: 1, Cost: 0.5}}
 			if err := usage.Append(dir, "a", rec); err != nil {
@@ -200,10 +208,13 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 			if random.IntN(5) == 0 {
 				note(journal.Event{Kind: journal.Ended, Acknowledged: 0})
 				note(journal.Event{Kind: journal.Recovered, Reason: "dead-lettered"})
-				for _, v := range []string{"unproven", "passed", "max-iterations", "max-time", "no-progress", "iteration-too-fast"} {
+				for _, v := range []string{"unproven", "max-iterations", "max-time", "no-progress", "iteration-too-fast"} {
 					note(journal.Event{Kind: journal.Checked, Verdict: v})
 				}
-				want.Sessions, want.Failed = want.Sessions+1, want.Failed+5
+				note(journal.Event{Kind: journal.Forged, Verdict: "forged"})
+				note(journal.Event{Kind: journal.Forged}) // it goes on
+				note(journal.Event{Kind: journal.Checked, Verdict: journal.Passed, Entry: fmt.Sprint("after ", entries)})
+				want.Sessions, want.Failed, want.Done = want.Sessions+1, want.Failed+6, want.Done+1
 			}
 		}
 		kill()
@@ -211,7 +222,7 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Duration(random.IntN(100)) * time.Minute)
+		time.Sleep(time.Second + time.Duration(random.IntN(100))*time.Minute) // no run begins when another one ends
 	}
 	r := NewRecorder(dir, slog.New(slog.DiscardHandler))
 	ctx, kill := context.WithCancel(t.Context())
@@ -426,5 +437,46 @@ func TestAgentsOfALargeFleet(t *testing.T) {
 	}
 	if all, err := Agents(dir); err != nil || len(all) != many {
 		t.Errorf("%d of %d, %v", len(all), many, err)
+	}
+}
+
+// TestAnEntryIsDoneOnce, however it is known: by its verdict, by a Stop that names it, or by
+// the number that its session ends with.
+func TestAnEntryIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+	pass := func(m int, entry string) journal.Event {
+		return journal.Event{At: at(m), Agent: "a", Kind: journal.Checked, Verdict: journal.Passed, Entry: entry}
+	}
+	stop := func(m int, entry string) journal.Event {
+		return journal.Event{At: at(m), Agent: "a", Kind: journal.Stopped, Done: entry}
+	}
+	end := func(m, began, n int) journal.Event {
+		return journal.Event{At: at(m), Agent: "a", Kind: journal.Ended, Started: at(began), Acknowledged: n}
+	}
+	for name, c := range map[string]struct {
+		events []journal.Event
+		want   int64
+	}{
+		"in its session":                       {[]journal.Event{pass(1, "x"), stop(1, "x"), end(2, 0, 1)}, 1},
+		"noted late":                           {[]journal.Event{stop(1, "x"), pass(1, "x"), end(2, 0, 1)}, 1},
+		"in its session, whose hook is killed": {[]journal.Event{pass(1, "x"), end(2, 0, 1)}, 1},
+		"after its session":                    {[]journal.Event{end(1, 0, 0), pass(2, "x")}, 1},
+		"after its session, and before another": {
+			[]journal.Event{end(1, 0, 0), pass(2, "x"), stop(4, "y"), end(5, 3, 2)}, 3,
+		},
+		"without a check": {[]journal.Event{stop(1, "x"), end(2, 0, 3)}, 3},
+	} {
+		tally := newTally()
+		for _, e := range c.events {
+			tally.take(e)
+		}
+		var got int64
+		for _, p := range tally.all["a"] {
+			got += p.Done
+		}
+		if got != c.want {
+			t.Errorf("%s: %d are done, want %d", name, got, c.want)
+		}
 	}
 }
