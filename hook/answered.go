@@ -20,7 +20,7 @@ const (
 	Waits     Answer = "waits"          // the hook waits for work
 	IdleTurn  Answer = "idle-turn"      // a paid turn without an entry (on-idle: tick)
 	LetGo     Answer = "let-go"         // the turn ends
-	HeldBack  Answer = "held-back"      // nothing can be handed over; hook.log says why
+	HeldBack  Answer = "held-back"      // nothing can be handed over, for the reason that is given
 	WentOn    Answer = "went-on"        // another Stop hook made the client continue after ours let it end
 )
 

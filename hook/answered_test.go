@@ -2,6 +2,8 @@ package hook
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +31,12 @@ func TestEachStopsAnswerIsNoted(t *testing.T) {
 			l.event(client.Stop, nil)
 		}, "gave ENTRY: |gave-again ENTRY: "},
 		"nothing was queued": {nil, nil, func(l *lab) { l.quietly(client.Stop, nil) }, "let-go: drained: nothing was queued"},
+		"nothing can be handed over": {nil, []string{"one"}, func(l *lab) {
+			if err := os.WriteFile(filepath.Join(l.home, ".inbox-offset"), []byte("rubbish"), 0o600); err != nil {
+				l.t.Fatal(err)
+			}
+			l.quietly(client.Stop, nil)
+		}, `held-back: the queue needs a person: "HOME/.inbox-offset" is damaged, and nothing else tells which prompts are done`},
 		"tasks run": {nil, []string{"one"}, func(l *lab) {
 			l.handsOver("one", nil)
 			l.quietly(client.Stop, fields{"stop_hook_active": true, "background_tasks": []fields{{"type": "shell", "status": "running", "description": "x"}}})
@@ -54,7 +62,7 @@ func TestEachStopsAnswerIsNoted(t *testing.T) {
 				if a.Done != "" {
 					text += ", DONE"
 				}
-				got = append(got, text+": "+a.Why)
+				got = append(got, text+": "+strings.ReplaceAll(a.Why, l.home, "HOME"))
 			}
 			if all := strings.Join(got, "|"); all != tt.want {
 				t.Errorf("%s, want %s", all, tt.want)

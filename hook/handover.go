@@ -41,11 +41,11 @@ func (t *tick) next() (*inbox.Entry, bool) {
 	return nil, false
 }
 
-// giveUp lets the turn end with nothing handed over; no hook will hand anything to
-// the session later.
+// giveUp lets the turn end with nothing handed over, for the reason that was logged last;
+// no hook will hand anything to the session later.
 func (t *tick) giveUp() int {
 	leave(t.Record, Unattended, time.Now())
-	t.answers(HeldBack, "")
+	t.answers(HeldBack, t.trouble)
 	t.save()
 	return 0
 }

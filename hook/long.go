@@ -3,6 +3,7 @@ package hook
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,10 +71,11 @@ func wording(h offerer, f *inbox.InFlight, prompt string) (string, error) {
 		return text, nil
 	}
 	err := inHome(filepath.Dir(f.File), func(folder *durable.Folder) error {
-		if err := folder.Replace(filepath.Base(f.File), []byte(handover.Whole(f, prompt))); err != nil {
-			return err
+		err := folder.Replace(filepath.Base(f.File), []byte(handover.Whole(f, prompt)))
+		if err == nil {
+			thinLong(folder, filepath.Base(f.File))
 		}
-		return thinLong(folder, filepath.Base(f.File))
+		return err
 	})
 	if err != nil {
 		_, back := h.TakeBack(f)
@@ -83,11 +85,12 @@ func wording(h offerer, f *inbox.InFlight, prompt string) (string, error) {
 }
 
 // thinLong removes the oldest of our files, and never the new one, whatever the clock
-// says. The folder may be somebody's own, with names like ours.
-func thinLong(folder *durable.Folder, added string) error {
+// says. The folder may be somebody's own, with names like ours. What cannot be removed
+// stays: that is no reason to hand nothing over.
+func thinLong(folder *durable.Folder, added string) {
 	entries, err := folder.Entries()
 	if err != nil {
-		return err
+		return
 	}
 	var ours []string
 	for _, e := range entries {
@@ -98,7 +101,59 @@ func thinLong(folder *durable.Folder, added string) error {
 	}
 	slices.Sort(ours)
 	for _, name := range ours[:max(0, len(ours)+1-keptLong)] {
-		err = errors.Join(err, folder.Remove(name))
+		_ = folder.Remove(name)
 	}
-	return err
+}
+
+// longTry is the file with which Unhandable finds out whether one can be written.
+const longTry = ".prompt-try"
+
+// Unhandable returns why a session could not hand over what it would begin with, or nil:
+// the client cuts it, and the file by which it gets there cannot be written.
+func Unhandable(p inbox.Place) error {
+	if !mayHoldLong(p.Inbox) {
+		return nil
+	}
+	text, err := firstText(p)
+	if err != nil || client.Claude.Carries(text) || !client.Claude.Hooks.Cuts("", text) {
+		return nil // what else is wrong with the queue is said elsewhere
+	}
+	return inHome(p.Home, func(folder *durable.Folder) error {
+		err := folder.Put(longTry, []byte(text))
+		return errors.Join(err, folder.Remove(longTry))
+	})
+}
+
+// mayHoldLong reports whether a queue's files are so large that a long prompt may be in
+// them.
+func mayHoldLong(path string) bool {
+	return slices.ContainsFunc([]string{path, inbox.Urgent(path)}, func(name string) bool {
+		info, err := os.Lstat(name)
+		return err == nil && (info.Size() > client.MostWhole || !info.Mode().IsRegular())
+	})
+}
+
+// firstText is what a session that starts now is handed over first; "" for nothing.
+func firstText(p inbox.Place) (string, error) {
+	q, err := inbox.Open(p)
+	if err != nil {
+		return "", err
+	}
+	defer q.Close()
+	f, err := q.Peek()
+	if err != nil || f != nil {
+		return wholeOf(f), err
+	}
+	next, err := q.List(1)
+	if len(next) == 0 || err != nil {
+		return "", err
+	}
+	return next[0].Prompt, nil
+}
+
+func wholeOf(f *inbox.InFlight) string {
+	if f == nil {
+		return ""
+	}
+	return handover.Whole(f, f.Prompt())
 }

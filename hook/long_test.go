@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,5 +156,75 @@ func TestTheHandWiredFormNamesAFile(t *testing.T) {
 	r := o.stop("--deliver", "stderr")
 	if got := o.fileOf(r.stderr); r.status != 2 || got != long {
 		t.Errorf("status %d, the file has %d bytes", r.status, len(got))
+	}
+}
+
+// TestWhetherALongPromptCanBeHandedOverIsKnownBefore a session is paid for: of what it would
+// begin with, in flight or queued, and where the client would cut that.
+func TestWhetherALongPromptCanBeHandedOverIsKnownBefore(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 200<<10)
+	for name, c := range map[string]struct {
+		lines []string
+		taken int
+		does  bool
+	}{
+		"the next one":            {[]string{long, "one"}, 0, true},
+		"one behind it":           {[]string{"one", long}, 0, false},
+		"in flight":               {[]string{"one", long}, 2, true},
+		"short":                   {[]string{"one", "two"}, 1, false},
+		"none":                    {nil, 0, false},
+		"the argument carries it": {[]string{strings.Repeat("x", client.MostWhole+1)}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			l.append(c.lines...)
+			l.locked(func(h *inbox.Held) {
+				for i := range c.taken {
+					e, err := h.Next()
+					if err == nil {
+						_, err = h.Offer(e, inbox.Offering{Via: inbox.ViaStop})
+					}
+					if err == nil && i < c.taken-1 {
+						_, err = h.Acknowledge(inbox.Acknowledgement{})
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			place := inbox.Place{Inbox: l.inbox, Home: l.home}
+			if err := Unhandable(place); err != nil {
+				t.Errorf("with room: %v", err)
+			}
+			if err := os.MkdirAll(filepath.Join(l.home, longTry, "x"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := Unhandable(place); (err != nil) != c.does {
+				t.Errorf("without: %v", err)
+			}
+			if err := os.RemoveAll(filepath.Join(l.home, longTry)); err != nil {
+				t.Fatal(err)
+			}
+			if err := Unhandable(place); err != nil {
+				t.Errorf("with room again: %v", err)
+			}
+		})
+	}
+}
+
+// TestAnOldFileThatStaysKeepsNothingBack: a folder of somebody's with a name like ours.
+func TestAnOldFileThatStaysKeepsNothingBack(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", client.MostWhole+1)
+	l := begin(t, []string{"one", long})
+	for i := range keptLong + 1 {
+		if err := os.MkdirAll(filepath.Join(l.home, fmt.Sprintf("prompt-2026010%dT000000.000000000Z.txt", i+1), "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := l.event(client.Stop, nil); r.status != 2 || l.fileOf(r.stderr) != long {
+		t.Errorf("it is not handed over: status %d; %s", r.status, l.log())
 	}
 }

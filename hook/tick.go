@@ -42,6 +42,7 @@ type tick struct {
 	last      *inbox.InFlight // the entry that was in flight
 	done      string          // the delivery id of the entry that this Stop has acknowledged
 	ear       handover.Ear    // while it waits
+	trouble   string          // what was logged last
 
 	// Session is read again each time the hook lock is taken, and nil while the
 	// lock is not held: nothing of it is carried from one hold to the next.
@@ -101,7 +102,8 @@ func crashLog(home string) {
 }
 
 func (t *tick) log(format string, args ...any) {
-	logLine(t.home, t.event.Name+": "+format, args...)
+	t.trouble = fmt.Sprintf(format, args...)
+	logLine(t.home, "%s: %s", t.event.Name, t.trouble)
 }
 
 // enter takes the hook lock and reads the record under it. It returns false when
@@ -187,7 +189,7 @@ func (t *tick) run() int {
 		return status
 	}
 	if ok = t.carryOut(d); !ok {
-		t.answers(HeldBack, "")
+		t.answers(HeldBack, t.trouble)
 	}
 	if ok && t.event.StopHookActive && !d.again && t.Record.strangers() && runsAway(t.Record) {
 		return t.runAway()
@@ -215,7 +217,7 @@ func (t *tick) answersEnd() {
 	case Background:
 		t.answers(LetGo, t.Record.whyLetGo())
 	case Unattended:
-		t.answers(HeldBack, "")
+		t.answers(HeldBack, t.trouble)
 	}
 }
 
@@ -300,7 +302,7 @@ func (t *tick) flight() (*inbox.InFlight, bool) {
 	}
 	if t.event.Name == client.Stop && t.event.AgentID == "" {
 		leave(t.Record, Unattended, time.Now())
-		t.answers(HeldBack, "")
+		t.answers(HeldBack, t.trouble)
 		t.save()
 	}
 	return nil, false

@@ -46,6 +46,10 @@ const (
 	ImportsOpen     Code = "import-dialog"
 	SettingsBroken  Code = "settings-broken"
 	SettingsRefused Code = "settings-refused"
+
+	// PromptFile is of a prompt that no session could be given. Only who is about to start
+	// one finds it: it takes a file to be written.
+	PromptFile Code = "prompt-file"
 )
 
 const silent = "none of our hooks runs: the client works on the first prompt, and nobody hears of it"

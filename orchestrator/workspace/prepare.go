@@ -5,8 +5,11 @@ import (
 	"fmt"
 
 	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/preflight"
 )
 
 // Preparer brings agents' directories in line before their sessions, and says what
@@ -42,6 +45,9 @@ func (p *Preparer) Prepare(a *config.Agent) (launch.Prepared, error) {
 	if err != nil {
 		return launch.Prepared{}, err
 	}
+	if err := plan.handable(); err != nil {
+		return launch.Prepared{}, err
+	}
 	passed, err := plan.passed()
 	if err != nil {
 		return launch.Prepared{}, err
@@ -49,6 +55,20 @@ func (p *Preparer) Prepare(a *config.Agent) (launch.Prepared, error) {
 	return launch.Prepared{
 		Answers: answers, Settings: passed, Flags: plan.client().Added(), StopHooks: plan.Others.Present(), Changed: plan.Changes(),
 	}, nil
+}
+
+// handable returns a *preflight.BlockedError if what a session would be given first cannot
+// be handed over: it would be paid for, and get nothing.
+func (p *Plan) handable() error {
+	a := p.Agent
+	err := hook.Unhandable(inbox.Place{Inbox: a.Inbox, Home: a.Home, Dir: a.Dir, MaxEntry: a.MaxEntry})
+	if err == nil {
+		return nil
+	}
+	return p.client().Blocked([]preflight.Obstacle{{
+		Code: preflight.PromptFile, Seen: fmt.Sprintf("the next prompt is too long for the client, and the file by which it would get it cannot be written: %v", err),
+		Why: "a session would be started, and could not be given it", Fix: "make room, and make it writable: " + settings.Quote(a.Home),
+	}})
 }
 
 // Blocked returns a *preflight.BlockedError where it is known that no session of the

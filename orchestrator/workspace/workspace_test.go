@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/client"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/preflight"
 )
 
 // bench is a directory of an agent and a state directory.
@@ -424,6 +425,37 @@ func TestPreparer(t *testing.T) {
 	b.put(".claude/settings.local.json", `{"disableAllHooks": true}`)
 	if _, err := preparer.Prepare(b.agent); err == nil {
 		t.Error("a session would start in which no hook runs")
+	}
+}
+
+// TestNoSessionStartsForAPromptThatItCannotBeGiven: each was paid for, and only hook.log
+// said why it got nothing. It starts once the file can be written.
+func TestNoSessionStartsForAPromptThatItCannotBeGiven(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	self := filepath.Join(t.TempDir(), "heartbeat")
+	if err := os.WriteFile(self, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	preparer, err := NewPreparer(b.state, self, "")
+	if err == nil {
+		_, err = preparer.Prepare(b.agent)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.put(".heartbeat/inbox.jsonl", strings.Repeat("x", 200<<10)+"\n")
+	b.put(".heartbeat/.prompt-try/in-the-way", "")
+	_, err = preparer.Prepare(b.agent)
+	blocked, is := errors.AsType[*preflight.BlockedError](err)
+	if !is || blocked.Obstacles[0].Code != preflight.PromptFile || !strings.Contains(blocked.Hint(), b.agent.Home) {
+		t.Errorf("a session would start: %v", err)
+	}
+	if err := os.RemoveAll(filepath.Join(b.agent.Home, ".prompt-try")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := preparer.Prepare(b.agent); err != nil {
+		t.Errorf("none starts: %v", err)
 	}
 }
 
