@@ -225,11 +225,14 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 		err = understand(res, what, answer)
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
 		return ErrNotRunning
-	default:
+	case !cutOff(err):
 		err = fmt.Errorf("cannot reach the running scheduler: %w", err)
 	}
 	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return &NoAnswerError{int(c.pid.Load()), time.Since(begin)}
+	}
+	if cutOff(err) {
+		return &EndedError{int(c.pid.Load()), what, looks[what]}
 	}
 	return err
 }

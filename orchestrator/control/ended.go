@@ -1,0 +1,51 @@
+package control
+
+import (
+	"errors"
+	"io"
+	"strconv"
+	"syscall"
+)
+
+// EndedError means that a scheduler had the request, and ended before it answered: it may
+// have done what was asked, or not.
+type EndedError struct {
+	PID  int    // 0: not known
+	What string // the request
+	// Look is the command that shows whether it was done.
+	Look string
+}
+
+// Error says what is not known.
+func (e *EndedError) Error() string {
+	who := "the scheduler"
+	if e.PID > 0 {
+		who += " (process " + strconv.Itoa(e.PID) + ")"
+	}
+	return "cannot tell the answer to " + e.What + ": " + who + " ended before it answered"
+}
+
+// Hint says what to do.
+func (e *EndedError) Hint() string {
+	if e.What == "status" {
+		return "nothing was asked to change; " + e.Look + " says whether another one runs"
+	}
+	return "whether it was done is unknown; look with " + e.Look
+}
+
+// looks are the commands that show whether a request was carried out.
+var looks = map[string]string{
+	"status": "heartbeat status", "pause": "heartbeat status", "resume": "heartbeat status", "restart": "heartbeat events", "cancel": "heartbeat history",
+	"trigger": "heartbeat inbox", "stop": "heartbeat status", "ask": "heartbeat approval list", "answer-approval": "heartbeat approval list --all",
+	"later": "heartbeat next", "reload": "heartbeat events",
+}
+
+// cutOff reports whether an error is that of a connection whose other end has gone.
+func cutOff(err error) bool {
+	for _, of := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, of) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,86 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"heartbeat/orchestrator/approval"
+)
+
+// calls are all that a client asks for, by method.
+var calls = map[string]func(ctx context.Context, c *Client) error{
+	"Status":  func(ctx context.Context, c *Client) error { _, err := c.Status(ctx); return err },
+	"Pause":   func(ctx context.Context, c *Client) error { _, err := c.Pause(ctx, 0, "a"); return err },
+	"Resume":  func(ctx context.Context, c *Client) error { _, err := c.Resume(ctx, "a"); return err },
+	"Restart": func(ctx context.Context, c *Client) error { _, err := c.Restart(ctx, false, "a"); return err },
+	"Cancel":  func(ctx context.Context, c *Client) error { _, err := c.Cancel(ctx, "", false, "a"); return err },
+	"Trigger": func(ctx context.Context, c *Client) error { _, err := c.Trigger(ctx, "a", ""); return err },
+	"Stop":    func(ctx context.Context, c *Client) error { _, err := c.Stop(ctx, false); return err },
+	"Ask":     func(ctx context.Context, c *Client) error { _, err := c.Ask(ctx, approval.Request{}); return err },
+	"Answer":  func(ctx context.Context, c *Client) error { _, err := c.Answer(ctx, "x", true, ""); return err },
+	"Later":   func(ctx context.Context, c *Client) error { return c.Later(ctx) },
+	"Reload":  func(ctx context.Context, c *Client) error { _, err := c.Reload(ctx); return err },
+}
+
+// TestASchedulerThatEndsBeforeItAnswersIsSaidToHave, for every call: whoever asked got a
+// bare EOF, and did not know whether it was done.
+func TestASchedulerThatEndsBeforeItAnswersIsSaidToHave(t *testing.T) {
+	t.Parallel()
+	for method := range reflect.TypeFor[*Client]().Methods() {
+		if calls[method.Name] == nil {
+			t.Errorf("%s is not tried", method.Name)
+		}
+	}
+	for name, answer := range map[string]string{
+		"nothing": "", "half a head": "HTTP/1.1 200 OK\r\n", "half a body": "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"pid\":",
+		"half of one of unknown length": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n{\"pid\":\r\n",
+	} {
+		dir := folder(t)
+		endsIn(t, dir, answer)
+		for method, call := range calls {
+			t.Run(name+"/"+method, func(t *testing.T) {
+				t.Parallel()
+				err := call(t.Context(), NewClient(dir))
+				ended, is := errors.AsType[*EndedError](err)
+				if !is || ended.PID != os.Getpid() || !strings.Contains(err.Error(), "(process "+strconv.Itoa(os.Getpid())+") ended before it answered") {
+					t.Fatalf("%T: %v", err, err)
+				}
+				if ended.Look == "" || !strings.Contains(ended.Hint(), ended.Look) || (method != "Status") != strings.Contains(ended.Hint(), "whether it was done is unknown") {
+					t.Errorf("hint %q", ended.Hint())
+				}
+			})
+		}
+	}
+}
+
+// endsIn is a scheduler that dies once it has sent the beginning of its answer.
+func endsIn(t *testing.T, dir, answer string) {
+	t.Helper()
+	l, err := net.Listen("unix", socketPath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if req, err := http.ReadRequest(bufio.NewReader(conn)); err == nil && !strings.HasSuffix(req.URL.Path, "/alive") {
+					_, _ = conn.Write([]byte(answer))
+				}
+			}()
+		}
+	}()
+}
