@@ -23,7 +23,7 @@ import (
 type approvalCmd struct {
 	Action   string   `arg:"" optional:"" enum:"list,show,approve,reject,ask," default:"list" help:"list, show, approve, reject or ask (list)."`
 	Words    []string `arg:"" optional:"" name:"id" help:"The requests; with ask, the question." complete:"approval"`
-	Note     string   `placeholder:"TEXT" help:"With approve or reject: what the agent is told beside it."`
+	Note     string   `placeholder:"TEXT" help:"With approve or reject: what the agent is told beside it, 4,000 bytes at most."`
 	Category string   `placeholder:"KIND" help:"With ask: read, write, execute, destroy, network or auth." complete:"read,write,execute,destroy,network,auth"`
 	Payload  string   `placeholder:"FILE" help:"With ask: a text that the person is shown, such as a diff." complete:"file"`
 	All      bool     `help:"With list: also those that have an answer."`
@@ -107,6 +107,10 @@ func (c approvalCmd) check() error {
 	switch {
 	case c.Note != "" && !answers:
 		return usagef(usage, "--note goes with approve or reject")
+	case len(c.Note) > approval.MaxNote:
+		return usagef("put what is longer into a file that the agent can read, and name it", "--note: it has %d bytes, and an agent is told %d at most", len(c.Note), approval.MaxNote)
+	case asks && len(strings.Join(c.Words, " ")) > approval.MaxQuestion:
+		return usagef("put the rest into a file, and give it with --payload", "the question has %d bytes, and a person is shown %d at most", len(strings.Join(c.Words, " ")), approval.MaxQuestion)
 	case (c.Category != "" || c.Payload != "") && !asks:
 		return usagef(usage, "--category and --payload go with ask")
 	case c.All && c.Action != "list":

@@ -106,6 +106,8 @@ var (
 	ErrNone = errors.New("there is no such request")
 	// ErrAnswered means that a request has its answer already.
 	ErrAnswered = errors.New("it is answered already")
+	// ErrTooLong means that a person's note is longer than MaxNote: its end would be lost.
+	ErrTooLong = errors.New("the note is too long")
 	// ErrTooMany means that an agent has made too many requests.
 	ErrTooMany = errors.New("too many requests")
 )

@@ -120,10 +120,13 @@ func bounded(open, done []Request, mine func(Request) bool, now time.Time) error
 }
 
 // Answer files the answer to a waiting request and returns the request. The error matches
-// ErrNone or ErrAnswered; with the latter the request is returned, too.
+// ErrNone, ErrTooLong or ErrAnswered; with the last one the request is returned, too.
 func (l Register) Answer(ctx context.Context, id string, a Answer, now time.Time) (r Request, err error) {
 	if !idForm.MatchString(id) {
 		return r, fmt.Errorf("cannot answer %q: %w", id, ErrNone)
+	}
+	if n := len(clean(a.Note, len(a.Note))); a.Person && n > MaxNote {
+		return r, fmt.Errorf("cannot answer %q: %w: %d bytes, of which %d would be kept", id, ErrTooLong, n, MaxNote)
 	}
 	err = l.locked(ctx, func(f folders) error {
 		if r, err = f.done.get(id); err == nil {

@@ -321,3 +321,23 @@ func TestAYesIsKeptWhileOthersAreAskedAboutTheSame(t *testing.T) {
 		t.Errorf("the oldest that nothing needs is kept: %v", err)
 	}
 }
+
+// TestAPersonsNoteIsTakenWhole, or refused: its end was lost, and nobody was told.
+func TestAPersonsNoteIsTakenWhole(t *testing.T) {
+	t.Parallel()
+	l, now := Of(t.TempDir()), time.Now()
+	r, err := l.Ask(t.Context(), Request{Agent: "a", Key: "a", Question: "q"}, noRules, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := strings.Repeat("x", MaxNote)
+	if _, err := l.Answer(t.Context(), r.ID, ByPerson(Rejected, whole+"y"), now); !errors.Is(err, ErrTooLong) {
+		t.Errorf("a note that is too long: %v", err)
+	}
+	if got, err := l.Find(r.ID); err != nil || !got.Waits() {
+		t.Errorf("it has an answer: %+v, %v", got, err)
+	}
+	if got, err := l.Answer(t.Context(), r.ID, ByPerson(Rejected, " "+whole+"\n"), now); err != nil || got.Note.Raw() != whole {
+		t.Errorf("%d bytes are kept: %v", len(got.Note), err)
+	}
+}
