@@ -118,6 +118,12 @@ func (r Request) Yes() bool { return r.State == Approved }
 // Waits reports whether it waits for its answer.
 func (r Request) Waits() bool { return r.State == Asked }
 
+// HoldsUp reports whether a request keeps its agent from working until it is answered: one
+// about an entry that is set aside does not. aside are the deliveries of those.
+func (r Request) HoldsUp(aside []string) bool {
+	return !r.Aside && (r.Entry == "" || !slices.Contains(aside, r.Entry))
+}
+
 // Owes reports whether the agent still has to be told the answer.
 func (r Request) Owes() bool {
 	return !r.Told && r.Name == "" && (r.State == Approved || r.State == Rejected || r.State == Expired)

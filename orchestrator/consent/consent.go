@@ -224,8 +224,5 @@ func awaits(a Agent, now *status.Approval) {
 	}
 }
 
-// holdsUp reports whether a request keeps its agent from working until it is answered. A
-// request about an entry that is set aside does not.
-func (n Standing) holdsUp(r approval.Request) bool {
-	return !r.Aside && (r.Entry == "" || !slices.Contains(n.Aside, r.Entry))
-}
+// holdsUp reports whether a request keeps its agent from working until it is answered.
+func (n Standing) holdsUp(r approval.Request) bool { return r.HoldsUp(n.Aside) }

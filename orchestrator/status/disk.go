@@ -40,7 +40,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 	for _, a := range f.Agents {
 		on := look(a, stateDir)
 		if !on.running { // else the scheduler says it
-			on.approval = ApprovalOf(waiting(), func(r approval.Request) bool { return r.Agent == a.Name })
+			on.approval = ApprovalOf(waiting(), func(r approval.Request) bool { return r.Agent == a.Name && r.HoldsUp(on.queue.aside) })
 		}
 		on.today = spentToday(a, stateDir, now)
 		if p := paused[a.Name]; err == nil {
@@ -95,6 +95,15 @@ func lookAtQueue(a *config.Agent) (on seenQueue) {
 		if on.depth.Disturbed != "" {
 			if on.missing, err = q.Missing(); err != nil {
 				return err
+			}
+		}
+		if on.depth.Aside > 0 {
+			aside, err := q.Waiting()
+			if err != nil {
+				return err
+			}
+			for _, f := range aside {
+				on.aside = append(on.aside, f.DeliveryID)
 			}
 		}
 		on.flight, err = q.Peek()

@@ -35,6 +35,7 @@ type seenQueue struct {
 	depth  inbox.Depth
 	flight *inbox.InFlight
 	dead   inbox.DeadCount
+	aside  []string // the deliveries of what is set aside
 	// missing is what somebody took out of the inbox and nobody has filed yet.
 	missing inbox.Gone
 	// counted is true when dead was, whatever err says.

@@ -1,0 +1,101 @@
+package status
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/approval"
+)
+
+// TestWhatWaitsAsideKeepsNobodyWithoutAScheduler: status said that it holds up the queue.
+func TestWhatWaitsAsideKeepsNobodyWithoutAScheduler(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		request approval.Request
+		aside   bool // its entry is set aside
+		keeps   bool
+	}{
+		"aside":                                {approval.Request{Name: "release", Aside: true}, true, false},
+		"asked before its entry was set aside": {approval.Request{Name: "release"}, true, false},
+		"of another entry":                     {approval.Request{Name: "release", Entry: "0123456789ab"}, true, true},
+		"not aside":                            {approval.Request{Name: "release"}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			home := filepath.Join(dir, "a", ".heartbeat")
+			a := &config.Agent{Name: "a", Dir: filepath.Join(dir, "a"), Home: home, Inbox: filepath.Join(home, "inbox.jsonl")}
+			if err := errors.Join(os.MkdirAll(home, 0o700), os.MkdirAll(filepath.Join(dir, "state"), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			flight := inFlight(t, a)
+			if c.aside {
+				hold(t, a, func(q *inbox.Held) error { _, err := q.SetAside(flight.DeliveryID, flight.Check, time.Now()); return err })
+			}
+			c.request.Agent, c.request.Key, c.request.Question = "a", "a-1", "release?"
+			if c.request.Entry == "" {
+				c.request.Entry = flight.DeliveryID
+			}
+			state := filepath.Join(dir, "state")
+			if _, err := approval.Of(state).Ask(t.Context(), c.request, config.Approvals{}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			all := Read(&config.Fleet{Name: "f", Agents: []*config.Agent{a}}, state, nil, time.Now())
+			if got := all.Agents[0].Approval != nil; got != c.keeps {
+				t.Errorf("keeps it: %t, want %t", got, c.keeps)
+			}
+			text := ""
+			for _, s := range all.Agents[0].approvals(time.Now()) {
+				text += s.text
+			}
+			if strings.Contains(text, "aside since") == c.keeps {
+				t.Errorf("says %q", text)
+			}
+		})
+	}
+}
+
+func hold(t *testing.T, a *config.Agent, do func(q *inbox.Held) error) {
+	t.Helper()
+	q, err := inbox.Open(inbox.Place{Inbox: a.Inbox, Home: a.Home, Dir: a.Dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if err := q.Hold(t.Context(), do); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inFlight is an entry that is being checked.
+func inFlight(t *testing.T, a *config.Agent) (f *inbox.InFlight) {
+	t.Helper()
+	q, err := inbox.Open(inbox.Place{Inbox: a.Inbox, Home: a.Home, Dir: a.Dir})
+	if err == nil {
+		defer q.Close()
+		_, err = q.Append(t.Context(), inbox.Letter{ID: "one", Source: "send", Prompt: "write one"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold(t, a, func(q *inbox.Held) error {
+		e, err := q.Next()
+		if err == nil {
+			_, err = q.Offer(e, inbox.Offering{Session: "S", Checked: true})
+		}
+		if err == nil {
+			_, err = q.Advance(inbox.Started, "")
+		}
+		if err == nil {
+			f, err = q.Check(inbox.Acknowledgement{Session: "S", Now: time.Now()})
+		}
+		return err
+	})
+	return f
+}
