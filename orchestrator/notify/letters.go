@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -243,7 +244,7 @@ func (n *news) dead(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map
 		if newest = later(newest, d.At); d.Reason != inbox.Dropped && d.Reason != inbox.Cancelled {
 			n.happened = append(n.happened, notice.Fact{
 				Key: a.Name + "/" + string(notice.GivenUp), Agent: a.Name, Kind: notice.GivenUp, Urgent: true, Since: d.At,
-				Text: fmt.Sprintf("%s: %s", named(d), d.Reason), Do: ours + " dead-letter " + a.Name,
+				Text: fmt.Sprintf("%s: %s", named(d), d.Reason), Do: ours + " dead-letter " + a.Name, Of: keyOf(d),
 			})
 		}
 	}
@@ -313,9 +314,13 @@ func replyOf(a *config.Agent, d inbox.Delivery) notice.Notice {
 func givenUp(a *config.Agent, d inbox.DeadEntry, ours string) notice.Notice {
 	return notice.Notice{
 		Key: a.Name + "/given-up/" + d.DeliveryID, Kind: notice.GivenUp, Agent: a.Name, Since: d.At, Entry: named(d),
-		Text: fmt.Sprintf("%s: %s", named(d), d.Reason), Do: fmt.Sprintf("%s dead-letter %s show %s", ours, a.Name, named(d)),
+		Text: fmt.Sprintf("%s: %s", named(d), d.Reason), Do: fmt.Sprintf("%s dead-letter %s show %s", ours, a.Name, named(d)), Of: []string{keyOf(d)},
 	}
 }
+
+// keyOf tells a dead letter from all others of its agent: one that is queued again and given
+// up again is another one.
+func keyOf(d inbox.DeadEntry) string { return cmp.Or(d.DeliveryID, d.EntryID) }
 
 // named is the name by which people know a dead letter.
 func named(d inbox.DeadEntry) string {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -460,4 +461,90 @@ func TestAReplyWaitsForATargetThatIsNotInTheFile(t *testing.T) {
 func (r *rig) use(f *config.Fleet) {
 	r.fleet = f
 	r.watch.Use(f)
+}
+
+// undone takes a dead letter out, as a person does who queues it again or deletes it.
+func (r *rig) undone(id string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, "a", ".dead-letter.jsonl")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var left []string
+	for line := range strings.Lines(string(data)) {
+		if !strings.Contains(line, fmt.Sprintf("%q", "d-"+id)) {
+			left = append(left, line)
+		}
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(left, "")), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	r.watch.Observe(journal.Event{})
+}
+
+// TestADeadLetterThatIsGoneIsNotToldAsOneThatStands: its notice waited for five minutes, as
+// others had come before it, and came after its retry was done.
+func TestADeadLetterThatIsGoneIsNotToldAsOneThatStands(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, desk)
+		r.start()
+		for _, id := range []string{"one", "two"} { // the next ones wait: a minute, then five
+			r.givesUp(id, "poison")
+			time.Sleep(90 * time.Second)
+		}
+		r.expects("desk", "a has given up prompts", "a has given up prompts")
+		r.givesUp("three", "poison")
+		time.Sleep(time.Minute)
+		r.undone("three")
+		time.Sleep(time.Hour)
+		r.expects("desk")
+		r.givesUp("four", "poison") // told at once
+		time.Sleep(30 * time.Second)
+		r.givesUp("five", "poison")
+		r.givesUp("six", "poison")
+		time.Sleep(time.Minute)
+		r.undone("five")
+		time.Sleep(20 * time.Minute)
+		r.takes("desk")
+		texts := r.texts()["desk"]
+		r.stop()
+		if want := []string{"one: poison", "two: poison", "four: poison", "six: poison"}; !slices.Equal(texts, want) {
+			t.Errorf("%q, want %q", texts, want)
+		}
+	})
+}
+
+// TestANoticeOfADeadLetterThatIsGoneSaysSo, where it is on its way to a target that does not
+// answer, or to somebody who waits for the reply; a new one is not sent.
+func TestANoticeOfADeadLetterThatIsGoneSaysSo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, desk, asker)
+		r.start()
+		r.failing("desk", "it is off")
+		r.failing("asker", "it is off")
+		r.waitsFor("one", "asker")
+		time.Sleep(time.Minute)
+		r.givesUp("one", "poison")
+		time.Sleep(time.Minute) // it is tried
+		r.undone("one")
+		time.Sleep(3 * time.Minute)
+		r.givesUp("two", "poison")
+		time.Sleep(time.Second)
+		r.undone("two")
+		r.failing("desk", "")
+		r.failing("asker", "")
+		time.Sleep(2 * time.Hour)
+		r.takes("desk")
+		r.takes("asker")
+		texts := r.texts()
+		r.stop()
+		if want := []string{"one: poison; queued again or deleted since"}; !slices.Equal(texts["desk"], want) || !slices.Equal(texts["asker"], want) {
+			t.Errorf("%q", texts)
+		}
+	})
 }

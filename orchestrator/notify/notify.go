@@ -268,7 +268,7 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 	all := notice.Decide(notice.View{
 		Now: now, Began: w.began, Facts: facts, Happened: append(got.happened, w.sees.happened...),
 		Sees:  func(agent string) bool { return agent == "" || w.sees.seen[agent] },
-		Knows: func(agent string) bool { return w.fleet.Agent(agent) != nil },
+		Knows: func(agent string) bool { return w.fleet.Agent(agent) != nil }, Stands: w.stands(ctx),
 	}, w.kept.Told)
 	w.unsaved = w.unsaved || !maps.Equal(ends, w.kept.Told.Ends())
 	w.sees.happened = nil

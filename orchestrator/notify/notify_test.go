@@ -39,6 +39,7 @@ type rig struct {
 	backlogs map[string]status.Backlog
 	alive    error
 	got      map[string][]string // :: target → headlines
+	text     map[string][]string // :: target → the texts of what prompts have become
 	keys     map[string]int      // :: target and key → how often it came
 	fails    map[string]string   // :: target → why it takes nothing
 	full     []notice.Fact       // the disks
@@ -57,7 +58,7 @@ func inBubble(t *testing.T, all targets, test func(*testing.T, *rig)) {
 func newRig(t *testing.T, dir string, targets ...config.Target) *rig {
 	t.Helper()
 	r := &rig{
-		t: t, dir: dir, agents: map[string]status.AgentState{}, backlogs: map[string]status.Backlog{}, got: map[string][]string{}, keys: map[string]int{}, fails: map[string]string{},
+		t: t, dir: dir, agents: map[string]status.AgentState{}, backlogs: map[string]status.Backlog{}, got: map[string][]string{}, text: map[string][]string{}, keys: map[string]int{}, fails: map[string]string{},
 		fleet: &config.Fleet{Name: "office", Targets: map[string]*config.Target{}},
 	}
 	for i := range targets {
@@ -120,8 +121,17 @@ func (r *rig) deliver(_ context.Context, to *config.Target, _ deliver.From, m *o
 	r.keys[to.Name+" "+m.Key]++
 	for _, n := range m.Notices {
 		r.got[to.Name] = append(r.got[to.Name], n.Headline())
+		if n.Kind == notice.GivenUp {
+			r.text[to.Name] = append(r.text[to.Name], n.Text)
+		}
 	}
 	return outbox.Verdict{}
+}
+
+func (r *rig) texts() map[string][]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text
 }
 
 func (r *rig) failing(target, why string) {

@@ -72,12 +72,14 @@ func (w *Watch) unnamed(now time.Time) {
 
 // send starts sending what is due, one message at a time per target.
 func (w *Watch) send(ctx context.Context, now time.Time) {
+	stands := w.stands(ctx)
 	for name, b := range w.kept.Boxes {
 		to := w.fleet.Targets[name]
 		if to == nil || w.sending[name] {
 			continue
 		}
 		before := b.Sending
+		w.retract(b, stands, now)
 		m := b.Compose(now)
 		if m == nil {
 			continue
@@ -87,7 +89,7 @@ func (w *Watch) send(ctx context.Context, now time.Time) {
 			w.save() // if that fails, the message is sent anyway: it may report just that
 		}
 		w.sending[name] = true
-		from, copied := deliver.From{Fleet: w.fleet.Name, Host: w.opt.Host}, *m
+		from, copied := deliver.From{Fleet: w.fleet.Name, Host: w.opt.Host}, asItIs(*m, stands)
 		w.senders.Go(func() {
 			a := answer{name, w.deliver(ctx, to, from, &copied)}
 			select {

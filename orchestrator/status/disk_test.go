@@ -36,7 +36,10 @@ func TestWhatWaitsAsideKeepsNobodyWithoutAScheduler(t *testing.T) {
 			}
 			flight := inFlight(t, a)
 			if c.aside {
-				hold(t, a, func(q *inbox.Held) error { _, err := q.SetAside(flight.DeliveryID, flight.Check, time.Now()); return err })
+				hold(t, a, func(q *inbox.Held) error {
+					_, err := q.SetAside(flight.DeliveryID, flight.Check, time.Now())
+					return err
+				})
 			}
 			c.request.Agent, c.request.Key, c.request.Question = "a", "a-1", "release?"
 			if c.request.Entry == "" {

@@ -31,6 +31,9 @@ type Told struct {
 	Pending []string `json:"Pending,omitempty"`
 	Missed  int      `json:"Missed,omitempty"`
 	Happens bool     `json:"Happens,omitempty"`
+	// PendingOf says what those are about, the texts' at the end; shorter where that is not
+	// known of all.
+	PendingOf []string `json:"PendingOf,omitempty"`
 }
 
 // View is what a look at the fleet has shown.
@@ -44,6 +47,9 @@ type View struct {
 	// Sees reports whether the look would have shown a fact of this agent; Knows
 	// whether there is such an agent at all. "" is the fleet.
 	Sees, Knows func(agent string) bool
+	// Stands reports whether what has happened to an agent is still so, by Fact.Of; nil: it
+	// is.
+	Stands func(agent, of string) bool
 }
 
 const (
@@ -57,8 +63,10 @@ const (
 	peace = 24 * time.Hour
 	// slowly is how long a run may take to see what is Slow.
 	slowly = 35 * time.Minute
-	// mostPending is how many texts of what has happened are told at once.
+	// mostPending is how many texts of what has happened are told at once, mostOf of how
+	// much of it is known what it is about.
 	mostPending = 5
+	mostOf      = 500
 )
 
 // reminders are the intervals in which something urgent is told again; the last one
@@ -76,7 +84,7 @@ func Decide(v View, m Memory) []Notice {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if t := m[key]; t.Happens {
-			all = append(all, t.repeat(v.Now)...)
+			all = append(all, t.repeat(v)...)
 			if v.Now.Sub(t.At) >= peace && t.Missed == 0 {
 				delete(m, key)
 			}
@@ -266,17 +274,26 @@ func (m Memory) note(f Fact, now time.Time) {
 	if t.Pending = append(t.Pending, f.Text); len(t.Pending) > mostPending {
 		t.Pending = slices.Delete(t.Pending, 0, 1)
 	}
+	if t.PendingOf = append(t.PendingOf, f.Of); len(t.PendingOf) > mostOf {
+		t.PendingOf = slices.Delete(t.PendingOf, 0, 1)
+	}
 }
 
-// repeat tells what has happened, unless that was told a moment ago.
-func (t *Told) repeat(now time.Time) []Notice {
+// repeat tells what has happened, unless that was told a moment ago: what has not been
+// undone since.
+func (t *Told) repeat(v View) []Notice {
+	now := v.Now
 	t.notAhead(now)
 	if t.Missed == 0 || !t.At.IsZero() && now.Sub(t.At) < cooling[min(t.Reminders, len(cooling)-1)] {
+		return nil
+	}
+	if t.forgets(v.Stands); t.Missed == 0 {
 		return nil
 	}
 	n := Notice{
 		Key: fmt.Sprintf("%s@%s-%d", t.Key, t.First.UTC().Format("20060102T150405Z"), t.Reminders), Event: Happened,
 		Kind: t.Kind, Agent: t.Agent, Urgent: t.Urgent, At: now, Since: t.Since, Do: t.Do, Link: t.Link, Text: strings.Join(t.Pending, "; "), To: t.To, Not: t.Not,
+		Of: slices.DeleteFunc(slices.Clone(t.PendingOf), func(of string) bool { return of == "" }),
 	}
 	if t.Missed > 1 {
 		n.Times = t.Missed
@@ -284,7 +301,27 @@ func (t *Told) repeat(now time.Time) []Notice {
 	if more := t.Missed - len(t.Pending); more > 0 {
 		n.Text = fmt.Sprintf("%d more; %s", more, n.Text)
 	}
-	t.At, t.Missed, t.Pending = now, 0, nil
+	t.At, t.Missed, t.Pending, t.PendingOf = now, 0, nil, nil
 	t.Reminders++
 	return []Notice{n}
+}
+
+// forgets takes out of what was not told what is not so any more.
+func (t *Told) forgets(stands func(agent, of string) bool) {
+	if stands == nil {
+		return
+	}
+	var of, texts []string
+	first := len(t.PendingOf) - len(t.Pending) // whose text is known
+	texts = append(texts, t.Pending[:max(0, -first)]...)
+	for i, o := range t.PendingOf {
+		if o != "" && !stands(t.Agent, o) {
+			t.Missed--
+			continue
+		}
+		if of = append(of, o); i >= first {
+			texts = append(texts, t.Pending[i-first])
+		}
+	}
+	t.Pending, t.PendingOf = texts, of
 }

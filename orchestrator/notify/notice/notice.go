@@ -90,4 +90,6 @@ type Notice struct {
 	// not for.
 	To  string `json:"to,omitempty"`
 	Not string `json:"not,omitempty"`
+	// Of is what it is about that may have gone since: dead letters.
+	Of []string `json:"of,omitempty"`
 }

@@ -167,6 +167,17 @@ func due(to *config.Target, n notice.Notice, now time.Time) time.Time {
 	return at
 }
 
+// Retract takes out what is due and gone, before a new message is made, and reports whether
+// anything was.
+func (b *Box) Retract(now time.Time, gone func(notice.Notice) bool) bool {
+	if b.Sending != nil || now.Before(b.Next) {
+		return false
+	}
+	before := len(b.Waiting)
+	b.Waiting = slices.DeleteFunc(b.Waiting, func(i Item) bool { return !i.Due.After(now) && gone(i.Notice) })
+	return len(b.Waiting) < before
+}
+
 // Compose returns the message that a target is to be sent now, or nil. A message that
 // was tried before comes first, as it was.
 func (b *Box) Compose(now time.Time) *Message {
