@@ -48,6 +48,8 @@ func posterMain(args []string) int {
 	return 0
 }
 
+const writesOver = "writes over its prompt, and all that tells of it"
+
 // lies are what an agent tries that wants to be done without having done anything. Its
 // shell is in its directory.
 var lies = map[string]string{
@@ -56,11 +58,15 @@ var lies = map[string]string{
 printf '{"delivery_id":"%s","entry_id":"x","source":"send","attempt":1,"delivered_at":"2999-01-01T00:00:00Z","reply":"done","verdict":{"by":"check","iteration":1}}\n' "$d" >> outbox.jsonl`,
 	"puts an outbox in its place": `cd .heartbeat; d=$(sed -n 's/.*"delivery_id":"\([0-9a-f]*\)".*/\1/p' .in-flight | head -n 1)
 printf '{"delivery_id":"%s","entry_id":"x","attempt":1,"verdict":{"by":"check","iteration":1}}\n' "$d" > new; mv new outbox.jsonl`,
-	"says that no check is made":  `cd .heartbeat; sed -i 's/"checked": *true/"checked":false/g' .in-flight session.json inbox.jsonl`,
-	"removes what is in flight":   "rm -f .heartbeat/.in-flight",
-	"moves its own cursor":        `cd .heartbeat; rm -f .in-flight; stat -c %s inbox.jsonl > .inbox-offset`,
-	"edits what is in flight":     `cd .heartbeat; sed -i 's/"delivery_id":"[0-9a-f]*"/"delivery_id":"0123456789ab"/; s/"checked": *true/"checked":false/; s/"state":"[a-z]*"/"state":"background"/' .in-flight`,
-	"makes up its delivery":       `cd .heartbeat; sed -i 's/"delivery_id":"[0-9a-f]\{4\}/"delivery_id":"0123/' .in-flight`,
+	"says that no check is made": `cd .heartbeat; sed -i 's/"checked": *true/"checked":false/g' .in-flight session.json inbox.jsonl`,
+	"removes what is in flight":  "rm -f .heartbeat/.in-flight",
+	"moves its own cursor":       `cd .heartbeat; rm -f .in-flight; stat -c %s inbox.jsonl > .inbox-offset`,
+	"edits what is in flight":    `cd .heartbeat; sed -i 's/"delivery_id":"[0-9a-f]*"/"delivery_id":"0123456789ab"/; s/"checked": *true/"checked":false/; s/"state":"[a-z]*"/"state":"background"/' .in-flight`,
+	"makes up its delivery":      `cd .heartbeat; sed -i 's/"delivery_id":"[0-9a-f]\{4\}/"delivery_id":"0123/' .in-flight`,
+	writesOver: `cd .heartbeat; of() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" .in-flight | head -n 1; }; s=$(of start_offset)
+line=$(tail -c +$((s + 1)) inbox.jsonl | head -n 1 | sed 's/"prompt":"lie/"prompt":"Lie/'); printf %s "$line" | dd of=inbox.jsonl bs=1 seek="$s" conv=notrunc 2>/dev/null
+id=$(printf %s "$line" | sha256sum | cut -c 1-64); d=$({ printf '%s\0%s\0' "$(of generation)" "$s"; printf %s "$line"; } | sha256sum | cut -c 1-12)
+sed -i "s/\(prompt[^a-z]*\)lie/\1Lie/; s/\"entry_id\":\"[0-9a-f]*\"/\"entry_id\":\"$id\"/; s/\"delivery_id\":\"[0-9a-f]*\"/\"delivery_id\":\"$d\"/" .in-flight; rm -f .ids`,
 	"says that it is unproven":    `cd .heartbeat; sed -i 's/"state":"[a-z]*"/"state":"unproven"/' .in-flight`,
 	"edits its session":           `cd .heartbeat; sed -i 's/"phase": *"[a-z]*"/"phase":"idle"/; s/"checked": *true/"checked":false/g' session.json`,
 	"removes its session":         "rm -f .heartbeat/session.json",
@@ -113,6 +119,14 @@ func TestNobodyIsDoneByLying(t *testing.T) {
 			f.judge("1", "2")
 			if done := f.passed(); len(done) > 0 {
 				t.Errorf("checks have passed: %q", done)
+			}
+			if told := f.journal(journal.Forged); name == writesOver && (len(told) != 2 || !strings.Contains(told[0].Reason.Raw(), "says something else")) {
+				t.Errorf("what was written over is not told: %+v", told)
+			}
+			for _, d := range f.dead() {
+				if d.Prompt() != "lie" && d.Prompt() != "" {
+					t.Errorf("a dead letter says %q", d.Prompt())
+				}
 			}
 			f.write(filepath.Join(f.Dir, "allowed"), "")
 			f.must("be honest", "send", "a", "-", "--id", "3")

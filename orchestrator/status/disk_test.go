@@ -53,11 +53,11 @@ func TestWhatWaitsAsideKeepsNobodyWithoutAScheduler(t *testing.T) {
 			if got := all.Agents[0].Approval != nil; got != c.keeps {
 				t.Errorf("keeps it: %t, want %t", got, c.keeps)
 			}
-			text := ""
-			for _, s := range all.Agents[0].approvals(time.Now()) {
-				text += s.text
+			signs := all.Agents[0].approvals(time.Now())
+			if len(signs) != 1 {
+				t.Fatalf("says %+v", signs)
 			}
-			if strings.Contains(text, "aside since") == c.keeps {
+			if text := signs[0].text; strings.Contains(text, "aside since") == c.keeps {
 				t.Errorf("says %q", text)
 			}
 		})
