@@ -132,11 +132,15 @@ type count struct {
 
 // counts has a report say what the session has demonstrably done.
 func (c course) counts(n *count, r session.Report) session.Report {
-	if r.Acknowledged > n.says || r.Outcome != nil && r.Outcome.Acknowledged > n.says || c.proves(n) && slices.ContainsFunc(r.Answers, n.lacks) {
+	said := r.Acknowledged
+	if r.Outcome != nil {
+		said = max(said, r.Outcome.Acknowledged)
+	}
+	if said > n.says || c.proves(n) && (r.Outcome != nil && said > len(n.done) || slices.ContainsFunc(r.Answers, n.lacks)) {
 		c.compare(n)
 		c.keeps(&n.mark)
 	}
-	if n.says = max(n.says, r.Acknowledged); !c.proves(n) {
+	if n.says = max(n.says, said); !c.proves(n) {
 		return r
 	}
 	r.Acknowledged = min(r.Acknowledged, len(n.done))
