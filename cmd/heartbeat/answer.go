@@ -1,16 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
 
@@ -24,7 +27,8 @@ func (answerCmd) Help() string {
 	return `Tells an agent's queue where to continue. When an inbox was replaced or edited in
 a way that heartbeat cannot explain, continuing could lose or repeat prompts, so
 nothing is handed over until a person decides. Without an answer this shows what
-happened and, for each answer, which prompts are handed over, repeated and lost.
+happened and, for each answer, which prompts are handed over, repeated and lost,
+with the ids of those that are queued and not in the inbox any more.
 With an answer the queue continues there, and a running scheduler continues with
 the agent.
 
@@ -103,6 +107,7 @@ func (q question) text(p *page) {
 	if f := q.Question.InFlight; f != nil {
 		p.printf("A session had this prompt (%s): %s\n", string(f.State), firstWords(promptOf(f.RawLine)))
 	}
+	q.missing(p)
 	p.printf("\nWhere should it continue?\n")
 	for _, a := range q.Question.Answers {
 		p.printf("\n")
@@ -147,10 +152,61 @@ func meaning(a inbox.Answer) []string {
 	if a.Loses > 0 {
 		lines = append(lines, "loses "+some(a.Loses, "that was not done", "that were not done", a.LostFirst))
 	}
-	if a.Repeats+a.Loses == 0 {
+	if a.Missing > 0 {
+		lines = append(lines, "loses "+vanished(a))
+	}
+	if a.Repeats+a.Loses+a.Missing == 0 {
 		lines = append(lines, "repeats and loses nothing")
 	}
 	return lines
+}
+
+// vanished is what an answer loses because the inbox has it no more.
+func vanished(a inbox.Answer) string {
+	text := strconv.Itoa(a.Missing) + " that is not in the inbox any more"
+	if a.Missing > 1 {
+		text = strconv.Itoa(a.Missing) + " that are not in the inbox any more"
+	}
+	if len(a.MissingIDs) > 0 {
+		text += ": " + foreign.Line(session.NamesOf(a.MissingIDs, a.Missing))
+	}
+	return text
+}
+
+// missing says of the prompts that are not in the inbox any more which they are.
+func (q question) missing(p *page) {
+	n := 0
+	for _, a := range q.Question.Answers {
+		n = max(n, a.Missing)
+	}
+	if n == 0 {
+		return
+	}
+	p.lines("", count(n, "prompt")+" that "+were(n)+" queued and not done "+are(n)+" not in the inbox any more. Whatever you answer, each becomes a dead letter, lost:")
+	for _, gone := range q.Question.Missing {
+		id, text := cmp.Or(foreign.Line(gone.ID), "(no id)"), "its text is gone"
+		if gone.Prompt != "" {
+			text = firstWords(gone.Prompt) + ", which dead-letter retry can queue again"
+		}
+		p.lines("    ", id+": "+text)
+	}
+	if more := n - len(q.Question.Missing); more > 0 {
+		p.printf("    and %d more\n", more)
+	}
+}
+
+func were(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // some is a number of prompts, what they are, and the first one.

@@ -215,8 +215,10 @@ func (q *Queue) DeadLettersFrom(m *Mark) iter.Seq2[DeadEntry, error] {
 type DeadCount struct {
 	Entries int
 	// Lost are those whose reason is Lost. LastLost is the latest one of them.
+	// Textless are those of them whose text is not known.
 	Lost     int
 	LastLost DeadEntry
+	Textless int
 	// Oldest is when the first of the others was given up.
 	Oldest time.Time
 	More   bool
@@ -229,7 +231,7 @@ const countStep = 16 << 20
 // CountDead continues counting dead letters where the last call stopped, for some
 // megabytes. It needs no lock.
 func (q *Queue) CountDead(c *DeadCount) error {
-	var n, lost int
+	var n, lost, textless int
 	last := c.LastLost
 	var oldest time.Time
 	anew, err := q.eachDead(&c.mark, countStep, func(_ []byte, d *DeadEntry) bool {
@@ -238,6 +240,9 @@ func (q *Queue) CountDead(c *DeadCount) error {
 		}
 		if n++; d.Reason == Lost {
 			lost++
+			if d.Raw() == nil {
+				textless++
+			}
 			last = *d
 			last.RawLine, last.RawBase64 = "", ""
 		} else if oldest.IsZero() || d.At.Before(oldest) {
@@ -246,13 +251,14 @@ func (q *Queue) CountDead(c *DeadCount) error {
 		return true
 	})
 	if anew {
-		c.Entries, c.Lost, c.Oldest = 0, 0, time.Time{}
+		c.Entries, c.Lost, c.Textless, c.Oldest = 0, 0, 0, time.Time{}
 	}
 	if c.Oldest.IsZero() || !oldest.IsZero() && oldest.Before(c.Oldest) {
 		c.Oldest = oldest
 	}
 	c.Entries += n
 	c.Lost += lost
+	c.Textless += textless
 	if c.LastLost = last; c.Lost == 0 {
 		c.LastLost = DeadEntry{}
 	}

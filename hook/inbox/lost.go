@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -72,19 +73,27 @@ func (v *view) was() uint64 {
 	return v.source.ino
 }
 
-// overwritten reports whether the entry that was remembered last, and is not done,
-// does not stand where it was written.
+// overwritten reports whether an entry that was remembered lately, and is not done,
+// does not stand where it was written. That is asked of the last one, and of those in
+// whose place another was appended later: between the two the inbox was cut.
 func (q *lane) overwritten(s *source, v *view) bool {
-	k := q.latestID()
-	ino := v.was()
-	if len(k.id) == 0 || ino != 0 && k.ino != ino || k.start < v.passed() {
-		return false
+	ino, passed := v.was(), v.passed()
+	now := s.now()
+	lowest := int64(-1) // where the first of those begins that were remembered later
+	for _, k := range slices.Backward(q.recentIDs()) {
+		if ino != 0 && k.ino != ino {
+			continue
+		}
+		asked := lowest < 0 || k.start >= lowest
+		// The entry was written before it was remembered.
+		if asked && k.start >= passed && (s.file == nil || !now.holds(k, false)) {
+			return true
+		}
+		if lowest < 0 || k.start < lowest {
+			lowest = k.start
+		}
 	}
-	if s.file == nil {
-		return true
-	}
-	// The entry was written before it was remembered; a line that was dropped is blank.
-	return !s.now().holds(k, " ")
+	return false
 }
 
 // Gone is what somebody else took out of the inbox, as far as nobody has filed it
@@ -93,14 +102,25 @@ type Gone struct {
 	Why     string   // what happened to the inbox; "" if nothing is missing
 	Entries int      // at least one is missing
 	IDs     []string // of the first ones, as far as they have one
+	// Textless are those of them whose text went with the inbox.
+	Textless int
+}
+
+func (g *Gone) add(d DeadEntry) {
+	if g.Entries++; len(g.IDs) < mostGone && d.ID != "" {
+		g.IDs = append(g.IDs, d.ID)
+	}
+	if d.Raw() == nil {
+		g.Textless++
+	}
 }
 
 // mostGone is how many ids Missing returns.
 const mostGone = 20
 
 // Missing says which queued entries do not stand in the inbox any more. The next
-// change to the queue, or Settle, files them as dead letters. It needs no lock and
-// changes nothing.
+// change to the queue, or Settle, files them as dead letters; where the queue asks a
+// person, the answer does. It needs no lock and changes nothing.
 func (q *Queue) Missing() (Gone, error) {
 	var all Gone
 	for _, l := range q.lanes() {
@@ -109,6 +129,7 @@ func (q *Queue) Missing() (Gone, error) {
 			return g, err
 		}
 		all.Why, all.Entries = cmp.Or(all.Why, g.Why), all.Entries+g.Entries
+		all.Textless += g.Textless
 		all.IDs = append(all.IDs, g.IDs[:min(len(g.IDs), mostGone-len(all.IDs))]...)
 	}
 	return all, nil
@@ -116,6 +137,9 @@ func (q *Queue) Missing() (Gone, error) {
 
 func (q *lane) gone() (Gone, error) {
 	v, err := q.look()
+	if errors.Is(err, ErrNeedsOperator) {
+		return q.goneAsking()
+	}
 	if err != nil {
 		return Gone{}, err
 	}
@@ -125,9 +149,7 @@ func (q *lane) gone() (Gone, error) {
 	}
 	g := Gone{Why: v.disturbed}
 	_, err = q.missing(v, func(d DeadEntry) error {
-		if g.Entries++; len(g.IDs) < mostGone && d.ID != "" {
-			g.IDs = append(g.IDs, d.ID)
-		}
+		g.add(d)
 		return nil
 	})
 	if g.Entries == 0 {
@@ -235,7 +257,15 @@ func (q *lane) missing(v *view, do func(DeadEntry) error) (*present, error) {
 		return p, q.missingByID(v, known, p, report)
 	}
 	defer old.close()
-	return p, q.missingIn(old, v, p, report)
+	there, err := q.missingIn(old, v, p, report)
+	if err != nil {
+		return p, err
+	}
+	known = slices.DeleteFunc(known, func(k knownID) bool { return there[keyOf(k.ID, nil)] })
+	if len(known) == 0 {
+		return p, nil
+	}
+	return p, q.missingByID(v, known, p, report) // the old file was cut before
 }
 
 // openKept opens the file that was the inbox before; nil if it is not there any

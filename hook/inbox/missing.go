@@ -60,8 +60,10 @@ func (q *lane) present(v *view) (*present, error) {
 	}
 }
 
-// missingIn compares with the file that was the inbox before.
-func (q *lane) missingIn(old *source, v *view, p *present, do func(DeadEntry) error) error {
+// missingIn compares with the file that was the inbox before. It returns what stands
+// there and has an id.
+func (q *lane) missingIn(old *source, v *view, p *present, do func(DeadEntry) error) (there map[[8]byte]bool, err error) {
+	there = map[[8]byte]bool{}
 	from, certain := doneOf(old, v)
 	var generation int64
 	if v.before != nil {
@@ -70,24 +72,30 @@ func (q *lane) missingIn(old *source, v *view, p *present, do func(DeadEntry) er
 	done := map[[8]byte]bool{}
 	if !certain {
 		if err := q.everDone(done); err != nil {
-			return err
+			return there, err
 		}
 	}
 	l := q.lines(old.file, from, old.size, q.maxEntry, mostInbox)
 	for {
 		got, err := l.read()
 		if err != nil {
-			return ignoreEOF(err)
+			return there, ignoreEOF(err)
 		}
 		e := q.entry(got, generation)
-		if e == nil || !got.complete || v.flies(e.ID, e.Raw) {
+		if e == nil || !got.complete {
+			continue
+		}
+		if e.ID != "" {
+			there[keyOf(e.ID, nil)] = true
+		}
+		if v.flies(e.ID, e.Raw) {
 			continue
 		}
 		if k := keyOf(e.ID, e.Raw); p.take(k) || done[k] {
 			continue
 		}
 		if err := do(deadQueued(e)); err != nil {
-			return err
+			return there, err
 		}
 	}
 }
@@ -171,11 +179,14 @@ func (q *lane) missingByID(v *view, known []knownID, p *present, do func(DeadEnt
 			continue
 		}
 		filed[key] = true // a memory that was rebuilt may hold it twice
-		err := do(DeadEntry{
+		d := DeadEntry{
 			EntryID: entryID([]byte(k.ID)), StartOffset: *k.Start, EndOffset: *k.Start, ID: k.ID,
 			DeliveryID: q.deliveryID(generation, *k.Start, []byte(k.ID)),
-		})
-		if err != nil {
+		}
+		if e := q.leftOut(v, k, generation); e != nil {
+			d = deadQueued(e)
+		}
+		if err := do(d); err != nil {
 			return err
 		}
 	}
@@ -183,6 +194,19 @@ func (q *lane) missingByID(v *view, known []knownID, p *present, do func(DeadEnt
 		return nil
 	}
 	return q.missingBytes(v, generation, size, len(known), do)
+}
+
+// leftOut is an entry of the memory of ids that stands before the cursor, where it was
+// written: an answer passed it.
+func (q *lane) leftOut(v *view, k knownID, generation int64) *Entry {
+	if v.source.file == nil || *k.Start >= v.verdict.cursor {
+		return nil
+	}
+	e, err := q.firstEntry(v.source, *k.Start, generation)
+	if err != nil || e == nil || e.Start != *k.Start || e.ID != k.ID {
+		return nil
+	}
+	return e
 }
 
 // missingBytes reports lines of others of which only the size is known.

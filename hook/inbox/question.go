@@ -23,6 +23,9 @@ type Question struct {
 	// Answers are the places where the queue may continue, in the order of the
 	// file.
 	Answers []Answer `json:"answers"`
+	// Missing are the first entries that every answer loses, because they do not stand in
+	// the inbox any more (Answer.Missing).
+	Missing []Vanished `json:"missing,omitempty"`
 }
 
 // Answer is a place in the inbox where the queue may continue.
@@ -44,6 +47,12 @@ type Answer struct {
 	Repeats       int    `json:"repeats"`
 	LostFirst     string `json:"lost_first,omitempty"`
 	RepeatedFirst string `json:"repeated_first,omitempty"`
+	// Missing counts the entries that were queued, stand nowhere in the inbox and are not
+	// done: they become dead letters, Lost, with their text where that is known. MissingIDs
+	// are the ids of the first ones, as far as they have one. What is not certain is not
+	// among them.
+	Missing    int      `json:"missing,omitempty"`
+	MissingIDs []string `json:"missing_ids,omitempty"`
 	// Next is the prompt of the first entry after it, or "".
 	Next string `json:"next,omitempty"`
 }
@@ -119,7 +128,10 @@ func (q *lane) question(offsets []int64) (*Question, error) {
 			places = append(places, Answer{Name: "offset", Offset: at})
 		}
 	}
-	return asked, q.answers(s, asked, places, last)
+	if err := q.answers(s, asked, places, last); err != nil {
+		return nil, err
+	}
+	return asked, q.foresee(asked)
 }
 
 // places returns the offsets that are known before the inbox is read, and the entry

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 )
 
@@ -22,30 +21,54 @@ func (q *lane) remembered(ino uint64, from int64) (known []knownID, err error) {
 	return known, err
 }
 
-// latestID is the last line of the memory of ids about this lane, if that is among the
-// last few thousand.
-func (q *lane) latestID() splitLine {
-	l, err := q.dir.LastLine(idsFile, 4<<10)
-	if err != nil || l == nil {
-		return splitLine{start: -1}
+// How much of the end of the memory of ids is read to see whether the inbox was
+// overwritten: more, where the end says nothing about the lane.
+const (
+	idsEnd  = 4 << 10
+	idsTail = 64 << 10
+)
+
+// recentIDs are the lines with an id at the end of the memory of ids that are about this
+// lane, since it was disturbed, oldest first.
+func (q *lane) recentIDs() []splitLine {
+	file, err := q.dir.OpenFile(idsFile, os.O_RDONLY)
+	if err != nil {
+		return nil // without it nothing is known
 	}
-	if k := splitID(append(l, '\n')); k.urgent == q.urgent {
-		return k
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil
 	}
-	var last []byte
-	_ = q.dir.Tail(idsFile, idsTail, 0, func(piece []byte) bool {
-		for l := range bytes.Lines(piece) {
-			if splitID(l).urgent == q.urgent {
-				last = append(last[:0], l...)
-			}
+	for _, n := range []int64{idsEnd, idsTail} {
+		n = min(n, info.Size())
+		data := make([]byte, n)
+		if _, err := file.ReadAt(data, info.Size()-n); err != nil {
+			return nil
 		}
-		return true
-	})
-	return splitID(last)
+		if n < info.Size() { // the first line may be cut
+			_, data, _ = bytes.Cut(data, []byte{'\n'})
+		}
+		if recent := q.idsIn(data); len(recent) > 0 || n == info.Size() {
+			return recent
+		}
+	}
+	return nil
 }
 
-// idsTail is how much of the memory of ids is searched for one lane.
-const idsTail = 64 << 10
+// idsIn is recentIDs for a part of the memory.
+func (q *lane) idsIn(data []byte) (recent []splitLine) {
+	for l := range bytes.Lines(data) {
+		switch k := splitID(l); {
+		case k.urgent != q.urgent:
+		case k.disturbed:
+			recent = recent[:0]
+		case len(k.id) > 0 && k.start >= 0:
+			recent = append(recent, k)
+		}
+	}
+	return recent
+}
 
 // eachID calls do for each line of the memory of ids about this lane; what it gets is
 // valid until do returns.
@@ -97,18 +120,19 @@ func (q *lane) rewritten(s *source, c cursorState, f *flight) (rewritten bool, e
 		case k.disturbed:
 			rewritten = false
 		case len(k.id) > 0 && k.ino == s.ino && k.start >= 0 && k.start < c.value:
-			rewritten = rewritten || !s.holds(k, " \x00") // dropped, or its blocks were given back
+			rewritten = rewritten || !s.holds(k, true)
 		}
 	})
 	return rewritten, err
 }
 
-// holds reports whether an entry is where it was written, or one of the bytes that may have
-// replaced it.
-func (s *source) holds(k splitLine, or string) bool {
+// holds reports whether an entry stands where it was written, or what may have taken its
+// place: blanks, because it was dropped; with hollow, a hole, because its blocks were given
+// back, which need not reach to its end.
+func (s *source) holds(k splitLine, hollow bool) bool {
 	want := append([]byte(envelopeStart+`:1,"id":"`), k.raw...)
 	got, err := s.bytes(k.start, k.start+int64(len(want)))
-	return err == nil && (bytes.Equal(got, want) || strings.IndexByte(or, got[0]) >= 0)
+	return err == nil && (bytes.Equal(got, want) || len(bytes.Trim(got, " ")) == 0 || hollow && got[0] == 0)
 }
 
 // begins records, once for each file, that something in it is done. If cursor and sidecar are both

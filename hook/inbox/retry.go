@@ -9,6 +9,9 @@ import (
 	"unicode/utf8"
 )
 
+// ErrTextGone means that nobody has the text of a dead letter any more.
+var ErrTextGone = errors.New("its text went with the inbox; send the prompt again, or append its line from a backup of the inbox")
+
 // RetryDead queues dead letters again, named by their delivery id, envelope's id or
 // entry id, and then removes them from the dead letters. It returns how many there
 // were. Fragments, and lines filed by reference, cannot be queued again: they stay,
@@ -54,11 +57,11 @@ func (q *Queue) collectRetries(ids []string) (retries, error) {
 		}
 		raw := d.Raw()
 		if !d.Retryable() {
-			why := "it is " + string(d.Reason)
+			why := errors.New("it is " + string(d.Reason))
 			if d.Reason == Lost {
-				why = "its text is lost, too; send it again"
+				why = ErrTextGone
 			}
-			r.refused = append(r.refused, fmt.Errorf("cannot queue dead letter %s again: %s", d.DeliveryID, why))
+			r.refused = append(r.refused, fmt.Errorf("cannot queue dead letter %s again: %w", d.DeliveryID, why))
 			return true
 		}
 		r.keys[d.key()] = true

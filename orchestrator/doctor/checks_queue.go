@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
 
 // idle reports whether nobody works in the directory now, so that what looks
@@ -177,10 +178,14 @@ func takenOut(a *Agent) []Finding {
 	if len(ids) > 0 {
 		seen += " (" + session.NamesOf(ids, n) + ")"
 	}
+	do, remedy := "dead-letter", (&status.TakenOut{Entries: n, Textless: q.Textless + q.Missing.Textless}).Remedy()
+	if q.NeedsOperator && q.Lost == 0 {
+		do, remedy = "answer", "it says which; with an answer they become dead letters"
+	}
 	return []Finding{{
 		Severity: Error, Code: "queue-lost", Seen: seen,
 		Why: "somebody took out of the inbox what was accepted; each prompt is a dead letter, lost, with its text where that is known",
-		Fix: a.command("dead-letter") + "; dead-letter retry ID queues one again, purge ID deletes it",
+		Fix: a.command(do) + "; " + remedy,
 	}}
 }
 

@@ -70,7 +70,9 @@ func (q *Queue) contents(a *config.Agent) {
 	if q.Depth.Disturbed != "" && q.Err == nil {
 		q.Missing, q.Err = queue.Missing()
 	}
-	q.NeedsOperator = errors.Is(q.Err, inbox.ErrNeedsOperator)
+	if q.NeedsOperator = errors.Is(q.Err, inbox.ErrNeedsOperator); q.NeedsOperator {
+		q.Missing, _ = queue.Missing() // the question says it, too
+	}
 	q.Cursor, q.CursorProblem = cursorProblems(a)
 	q.ForeignUrgent = foreignUrgent(a)
 	for d, err := range queue.DeadLetters() {
@@ -82,6 +84,9 @@ func (q *Queue) contents(a *config.Agent) {
 			q.Torn++
 		case d.Reason == inbox.Lost:
 			q.Lost++
+			if d.Raw() == nil {
+				q.Textless++
+			}
 			q.LastLost = d
 		}
 		q.Dead++

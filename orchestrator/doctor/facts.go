@@ -219,7 +219,9 @@ type Queue struct {
 	OldestDead    time.Time
 	// Lost are the dead letters of entries that somebody took out of the inbox, and
 	// Missing what nobody has filed yet of that; LastLost is the latest dead letter.
+	// Textless are those dead letters whose text is not known.
 	Lost       int
+	Textless   int
 	LastLost   inbox.DeadEntry
 	Missing    inbox.Gone
 	DeadBroken int // lines of the dead letters that cannot be read as records

@@ -89,7 +89,10 @@ func lookAtQueue(a *config.Agent) (on seenQueue) {
 			return err
 		}
 		on.counted = true // also where the queue asks a person
-		if on.depth, err = q.Depth(countBytes); err != nil {
+		if on.depth, err = q.Depth(countBytes); errors.Is(err, inbox.ErrNeedsOperator) {
+			on.missing, _ = q.Missing() // the question says it, too
+		}
+		if err != nil {
 			return err
 		}
 		if on.depth.Disturbed != "" {

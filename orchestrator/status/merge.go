@@ -68,10 +68,10 @@ func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 func (q seenQueue) takenOut() *TakenOut {
 	switch {
 	case q.missing.Entries > 0:
-		return &TakenOut{Entries: q.missing.Entries + q.dead.Lost, Why: q.missing.Why, IDs: q.missing.IDs}
+		return &TakenOut{Entries: q.missing.Entries + q.dead.Lost, Why: q.missing.Why, IDs: q.missing.IDs, Textless: q.missing.Textless + q.dead.Textless}
 	case q.dead.Lost > 0:
 		last := q.dead.LastLost
-		t := &TakenOut{Entries: q.dead.Lost, Why: last.Cause, Since: last.At, Filed: true}
+		t := &TakenOut{Entries: q.dead.Lost, Why: last.Cause, Since: last.At, Textless: q.dead.Textless, Filed: true}
 		if last.ID != "" {
 			t.IDs = []string{last.ID}
 		}

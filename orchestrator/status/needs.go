@@ -170,13 +170,14 @@ func (a Agent) place(now time.Time) (all []sign) {
 		})
 	}
 	if t := a.TakenOut; t != nil {
-		all = append(all, t.sign(a.Agent, now))
+		all = append(all, t.sign(a.Agent, a.Asks, now))
 	}
 	return all
 }
 
-// sign is what is said about prompts that somebody took out of an agent's inbox.
-func (t *TakenOut) sign(agent string, now time.Time) sign {
+// sign is what is said about prompts that somebody took out of an agent's inbox. asks is
+// true if its queue asks a person, whose answer makes them dead letters.
+func (t *TakenOut) sign(agent string, asks bool, now time.Time) sign {
 	text := plural(t.Entries, "queued prompt") + " vanished"
 	if !t.Since.IsZero() {
 		text += " " + Age(now.Sub(t.Since)) + " ago"
@@ -185,10 +186,22 @@ func (t *TakenOut) sign(agent string, now time.Time) sign {
 	if len(t.IDs) > 0 {
 		why += " (" + session.NamesOf(t.IDs, t.Entries) + ")"
 	}
-	return sign{
-		what: LostPrompts, since: t.Since, text: text, why: why,
-		do: step{command: "dead-letter " + agent, remark: "retry ID queues one again, purge ID deletes it"},
+	do := step{command: "dead-letter " + agent, remark: t.Remedy()}
+	if asks && !t.Filed {
+		do = step{command: "answer " + agent, remark: "says which; with an answer they become dead letters"}
 	}
+	return sign{what: LostPrompts, since: t.Since, text: text, why: why, do: do}
+}
+
+// Remedy is what can be done with the dead letters that they are, or become.
+func (t *TakenOut) Remedy() string {
+	switch {
+	case t.Textless == 0:
+		return "retry ID queues one again, purge ID deletes it"
+	case t.Textless < t.Entries:
+		return "retry ID queues one again whose text is known; send the others again, purge ID deletes one"
+	}
+	return "their text is gone: send them again, or look in a backup of the inbox; purge ID deletes one"
 }
 
 // wish returns why the agent is stopped: paused by somebody, or held.

@@ -141,6 +141,8 @@ type TakenOut struct {
 	Since   time.Time `json:"since,omitzero"`
 	// IDs are those of the first ones, of ours, as far as they are known.
 	IDs []string `json:"ids,omitempty"`
+	// Textless are those whose text went with the inbox: they cannot be queued again.
+	Textless int `json:"textless,omitempty"`
 	// Filed is true if they are dead letters already.
 	Filed bool `json:"filed"`
 }
