@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,8 +31,8 @@ func (deadLetterCmd) Help() string {
 	return `Dead letters are entries that were given up, each with its reason: interrupted,
 poison (its attempts are used up), lost (somebody took it out of the inbox), torn,
 too-large, over-budget, cancelled or dropped; "heartbeat explain" has more. Show says
-what happened and what to type. Retry queues them again, at the end of the queue;
-purge deletes them for good.
+what happened and what to type. Retry queues them again, at the end of the queue,
+unless their text went with the inbox; purge deletes them for good.
 The action may also come before the agent. Without an agent the command applies to
 the whole fleet and looks for ids in all queues.
 
@@ -155,7 +156,7 @@ func (l deadLists) text(p *page) {
 		}
 	}
 	p.listing([]string{"AGENT", "ID", "REASON", "GIVEN", "AT", "PROMPT"}, rows)
-	deadNext(p, l.Agents[0].ours)
+	deadNext(p, l.Agents[0].ours, slices.ContainsFunc(l.Agents, (*deadList).textless))
 }
 
 // done is the result of an act on dead letters; some may have succeeded when others
@@ -166,6 +167,9 @@ func done(a *config.Agent, what string, n int, err error) (handled, error) {
 	}
 	if err != nil && n == 0 {
 		err = listHint(err, "dead-letter", a)
+	}
+	if n == 0 && errors.Is(err, inbox.ErrTextGone) {
+		err = &failure{status: exitError, hint: fmt.Sprintf("heartbeat send %s \"TEXT\", then heartbeat dead-letter %s purge ID", a.Name, a.Name), err: err}
 	}
 	return handled{a.Name, what, n}, err
 }
@@ -249,14 +253,25 @@ func (l *deadList) text(p *page) {
 			rows = append(rows, d.row(p))
 		}
 		p.listing([]string{"ID", "REASON", "GIVEN", "AT", "PROMPT"}, rows)
-		deadNext(p, l.ours)
+		deadNext(p, l.ours, l.textless())
 	}
 }
 
-// deadNext says what can be done with dead letters.
-func deadNext(p *page, ours string) {
+// textless reports whether the text of one of them went with the inbox.
+func (l *deadList) textless() bool {
+	return slices.ContainsFunc(l.Entries, dead.textless)
+}
+
+func (d dead) textless() bool { return d.Reason == inbox.Lost && d.Raw() == nil }
+
+// deadNext says what can be done with dead letters. textless is true if one of them has
+// no text any more.
+func deadNext(p *page, ours string, textless bool) {
 	p.printf("\n")
 	p.lines("", fmt.Sprintf("%s dead-letter show ID says why; retry ID queues the prompt again, purge ID deletes it. GIVEN: how often it was handed over.", ours))
+	if textless {
+		p.lines("", "One whose text is lost cannot be queued again: send the prompt again, or look in a backup of the inbox.")
+	}
 }
 
 // whole prints a dead letter in full: what happened, and what to type.
@@ -298,9 +313,13 @@ func (d dead) whole(p *page, ours, agent string) {
 	p.printf("\n")
 	p.whole("    ", d.Prompt.Raw())
 	p.printf("\n")
-	if d.Retryable() {
+	switch {
+	case d.Retryable():
 		p.printf("    %s dead-letter retry %s    # queues it again\n", ours, d.name())
-	} else {
+	case d.textless():
+		p.lines("", "Nobody has its text any more, so it cannot be queued again. Send the prompt again, or append its line from a backup of the inbox:")
+		p.printf("\n    %s send %s \"TEXT\"\n", ours, agent)
+	default:
 		p.printf("    %s send %s \"TEXT\"    # its text is not known whole: it cannot be queued again\n", ours, agent)
 	}
 	p.printf("    %s dead-letter purge %s    # deletes it\n", ours, d.name())

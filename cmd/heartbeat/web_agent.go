@@ -178,6 +178,9 @@ func letterOf(d inbox.DeadEntry) webpage.Dead {
 		ID: d.DeliveryID, Reason: foreign.Text(d.Reason), Cause: foreign.Text(d.Cause), Source: foreign.Text(d.Source), Attempts: d.Attempts, At: d.At,
 		Prompt: shortened(foreign.Text(promptOf(string(d.Raw())))), Retryable: d.Retryable(),
 	}
+	if d.Reason == inbox.Lost && d.Raw() == nil {
+		letter.Textless = foreign.Text(cmp.Or(d.ID, d.DeliveryID))
+	}
 	if letter.Prompt == "" {
 		letter.Prompt = shortened(foreign.Text(d.Excerpt))
 	}

@@ -111,6 +111,8 @@ type Dead struct {
 	At        time.Time
 	Prompt    foreign.Text
 	Retryable bool
+	// Textless is what a person calls it whose text nobody has any more; otherwise "".
+	Textless foreign.Text
 }
 
 // Trigger is a trigger of an agent.

@@ -310,3 +310,16 @@ func TestAReasonIsExplainedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestADeadLetterWithoutItsTextSaysWhatCanBeDone: it was an empty prompt without a button.
+func TestADeadLetterWithoutItsTextSaysWhatCanBeDone(t *testing.T) {
+	t.Parallel()
+	html, err := newLab(t).page.draw("agent-queue", struct {
+		Queue
+		Agent string
+		Acts  bool
+	}{Queue{Dead: []Dead{{ID: "d1", Reason: "lost", Textless: "order-17"}}}, "a", true})
+	if err != nil || !strings.Contains(string(html), "Nobody has the text of order-17 any more") || strings.Contains(string(html), "Retry") {
+		t.Errorf("%v %s", err, html)
+	}
+}
