@@ -336,10 +336,13 @@ func (a *Agent) Policy() hook.Policy {
 	}
 }
 
+// StandsIn reports whether the client is the stand-in (heartbeat simulate).
+func (a *Agent) StandsIn() bool { return a.Self && len(a.Command) > 1 && a.Command[1] == "simulate" }
+
 // StandInHome is the home that the command gives the stand-in client (heartbeat
 // simulate --home DIR), absolute; "" where it gives none.
 func (a *Agent) StandInHome() string {
-	if !a.Self || len(a.Command) < 2 || a.Command[1] != "simulate" {
+	if !a.StandsIn() {
 		return ""
 	}
 	home := ""

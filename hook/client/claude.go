@@ -146,7 +146,7 @@ var Claude = Client{
 	Terminal: Terminal{
 		Idle: 200, IdleFor: 20 * time.Second, Spinner: 1800, SpinnerFor: 5 * time.Second,
 		Dialogs: []Dialog{
-			{Shows: []string{"I trust this folder", confirm}, What: "whether the folder is trusted", Type: "apply --trust"},
+			{Shows: []string{"I trust this folder", confirm}, What: "whether the folder is trusted", Type: "apply --trust", First: "run claude in the agent's directory once and accept"},
 			{Shows: []string{"Do you want to use this API key?", confirm}, What: "whether to use the API key", Do: "run claude once with this key and choose Yes"},
 			{Shows: []string{"New MCP server found", confirm}, What: "about a server of .mcp.json", Do: runThere},
 			{Shows: []string{"Allow external CLAUDE.md file imports?", confirm}, What: "whether CLAUDE.md may import files from outside", Do: runThere},

@@ -215,6 +215,27 @@ func (c *Client) ConfigDir(get Getter) string {
 	return cmp.Or(get(c.Variables.Config), filepath.Join(get("HOME"), c.Settings.Folder))
 }
 
+// Typed is the command with which a person starts the client, as an agent's sessions see
+// the user: with the variables that say where it keeps what it knows, where theirs (of)
+// differ from the person's (here).
+func (c Client) Typed(program string, of, here Getter, quote func(string) string) string {
+	var without, with []string
+	for _, name := range []string{"HOME", c.Variables.Config} {
+		switch value := of(name); {
+		case value == here(name):
+		case value == "":
+			without = append(without, "-u", name)
+		default:
+			with = append(with, name+"="+quote(value))
+		}
+	}
+	words := append(with, quote(program))
+	if len(without) > 0 {
+		words = slices.Concat([]string{"env"}, without, words)
+	}
+	return strings.Join(words, " ")
+}
+
 // Variables are those of its environment.
 type Variables struct {
 	// Config names the folder of its configuration.
@@ -297,8 +318,9 @@ type Dialog struct {
 	// What is what it asks.
 	What string
 	// Do is what a person does to avoid it. Type, if not "", is our command for
-	// that, to be followed by the agent's name.
-	Do, Type string
+	// that, to be followed by the agent's name. First is what is done instead where the
+	// client has no file of its own yet.
+	Do, Type, First string
 }
 
 // Asks returns the dialog that is on a screen, or nil.

@@ -153,6 +153,6 @@ func (c Client) loggedOut(all []Settings) []Obstacle {
 	}
 	return []Obstacle{{
 		NotLoggedIn, l.By, "each request fails: sessions retry for about three minutes and end by an API failure",
-		"run claude, and in it /login; for a token: claude setup-token",
+		"run " + c.typed() + ", and in it /login; for a token: claude setup-token",
 	}}
 }

@@ -77,6 +77,8 @@ type Client struct {
 	// Mode is the permission mode of its sessions, Root true where they are root's.
 	Mode string
 	Root bool
+	// Typed is how a person starts it as its sessions see the user; "": by its program.
+	Typed string
 	// System is the operating system; "": this one.
 	System string
 }
@@ -90,6 +92,10 @@ func ClientOf(a *config.Agent, base []string) Client {
 		name, value, _ := strings.Cut(kv, "=")
 		env[name] = value
 	}
+	if a.StandsIn() { // it reads no variable but HOME
+		env["HOME"] = cmp.Or(a.StandInHome(), env["HOME"])
+		delete(env, client.Claude.Variables.Config)
+	}
 	c := Client{
 		Dir: a.Dir, Command: a.Command, Target: a.Settings, Env: env,
 		Agent: a.Name, Self: a.Self, EnvFile: a.EnvFile, NoEnv: err,
@@ -98,8 +104,11 @@ func ClientOf(a *config.Agent, base []string) Client {
 	if argv := a.Argv(); len(argv) > 0 {
 		c.Program = argv[0]
 	}
+	c.Typed = client.Claude.Typed(c.Program, c.Getter(), client.In(base), settings.Quote)
 	return c
 }
+
+func (c Client) typed() string { return cmp.Or(c.Typed, c.Program, client.Claude.Program) }
 
 func (c Client) system() string { return cmp.Or(c.System, runtime.GOOS) }
 

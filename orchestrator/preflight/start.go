@@ -103,7 +103,7 @@ func (c Client) onboarding(own *ownFile) []Obstacle {
 	if own.none {
 		seen = "there is no " + c.ownPath()
 	}
-	return []Obstacle{{NoOnboarding, seen, dialog, "run claude once and go through its first screens"}}
+	return []Obstacle{{NoOnboarding, seen, dialog, "run " + c.typed() + " once and go through its first screens"}}
 }
 
 // trust: the workspace has to be trusted.
@@ -118,7 +118,7 @@ func (c Client) trust(own *ownFile) []Obstacle {
 	} else if within != "" {
 		seen += "; it is a git repository, so folders above it do not count"
 	}
-	fix := "run claude there once and accept: cd " + settings.Quote(c.Dir) + " && " + c.Program
+	fix := "run claude there once and accept: cd " + settings.Quote(c.Dir) + " && " + c.typed()
 	if !own.none { // otherwise there is no file to record it in
 		fix = cmp.Or(c.Ours, "heartbeat") + " apply --trust " + c.Agent + ", or " + fix
 	}
@@ -133,7 +133,7 @@ func (c Client) key(own *ownFile) []Obstacle {
 	}
 	return []Obstacle{{
 		KeyNotApproved, name + " is set, and " + c.ownPath() + " does not say that it may be used",
-		dialog, "run claude once with this key and choose Yes",
+		dialog, "run " + c.typed() + " once with this key and choose Yes",
 	}}
 }
 
@@ -164,10 +164,17 @@ func (c Client) bypass(all []Settings) []Obstacle {
 	if slices.ContainsFunc(all, func(s Settings) bool { return s.Kind != Project && s.Document().SkipBypassDialog }) {
 		return nil
 	}
-	return []Obstacle{{
-		BypassDialog, seen + ", which the client warns of", dialog,
-		`put "skipDangerousModePermissionPrompt": true into ` + filepath.Join(c.ConfigDir(), client.Claude.Settings.File),
-	}}
+	return []Obstacle{{BypassDialog, seen + ", which the client warns of", dialog, c.skipsWarning()}}
+}
+
+// skipsWarning is how the client's warning of bypassed permissions is answered beforehand.
+func (c Client) skipsWarning() string {
+	const answer = `"skipDangerousModePermissionPrompt": true`
+	path := filepath.Join(c.ConfigDir(), client.Claude.Settings.File)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return "put " + answer + " into " + path
+	}
+	return "mkdir -p " + settings.Quote(filepath.Dir(path)) + " && echo '{" + answer + "}' > " + settings.Quote(path)
 }
 
 // openServers are those of .mcp.json that the client would ask about.
@@ -206,7 +213,7 @@ func (c Client) openImports(own *ownFile) []Obstacle {
 	}
 	return []Obstacle{{
 		ImportsOpen, "CLAUDE.md or .claude/rules imports " + list(imports, 3) + " from outside", dialog,
-		"run claude there once and answer, or copy the text into the directory",
+		"run " + c.typed() + " there once and answer, or copy the text into the directory",
 	}}
 }
 

@@ -98,7 +98,11 @@ func (l *lab) write(name, text string) {
 // had only the picture of its screen to tell that by.
 func TestWhatTheClientAsksIsNamed(t *testing.T) {
 	t.Parallel()
-	o := newLab(t, "one").run(`printf 'Accessing workspace:\r\n\r\n 1. Yes, I trust this folder\r\n 2. No, exit\r\n\r\n Enter to confirm'; `+stays, func(s *Spec) { s.StartTimeout = shown })
+	l := newLab(t, "one")
+	if err := os.WriteFile(filepath.Join(l.user, ".claude.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := l.run(`printf 'Accessing workspace:\r\n\r\n 1. Yes, I trust this folder\r\n 2. No, exit\r\n\r\n Enter to confirm'; `+stays, func(s *Spec) { s.StartTimeout = shown })
 	if o.Why != hook.EndStartTimeout || !strings.Contains(o.Detail, "whether the folder is trusted") ||
 		o.Asks == nil || o.Asks.Do != "heartbeat apply --trust a" {
 		t.Errorf("ended as %s", o)

@@ -10,7 +10,6 @@
 package session
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -184,22 +183,6 @@ type Outcome struct {
 	// Loss is what was lost with the queue's folder, if that ended it.
 	Loss   *Loss  `json:"loss,omitempty"`
 	Screen string `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
-}
-
-// Question is what a client asks a person at its start, and what to do so that it
-// does not.
-type Question struct {
-	What string `json:"what"`
-	Do   string `json:"do"`
-}
-
-// question returns what a dialog of the agent's client asks.
-func (s *Spec) question(d *client.Dialog) *Question {
-	q := &Question{d.What, d.Do}
-	if d.Type != "" {
-		q.Do = cmp.Or(s.Ours, "heartbeat") + " " + d.Type + " " + s.Agent
-	}
-	return q
 }
 
 // Refused is what a client told of a request that the API refused. The agent can

@@ -22,7 +22,7 @@ const maxClientFile = 64 << 20
 
 // NeverStartedError means that the client has no file of its own yet: then it asks
 // more questions than the one about trust.
-type NeverStartedError struct{ File string }
+type NeverStartedError struct{ File, typed string }
 
 // Error names the file.
 func (e *NeverStartedError) Error() string {
@@ -31,12 +31,13 @@ func (e *NeverStartedError) Error() string {
 
 // Hint says what to do.
 func (e *NeverStartedError) Hint() string {
-	return "start `claude` once in a terminal, log in, and leave with /exit"
+	return fmt.Sprintf("start `%s` once in a terminal, log in, and leave with /exit", e.typed)
 }
 
 // Trust records an agent's directory as trusted in the client's own file:
 // $CLAUDE_CONFIG_DIR/.claude.json, or $HOME/.claude.json, as the agent's sessions
-// see them. Nothing else in the file changes. It waits for the client's own lock on
+// see them. Nothing else in the file changes. The stand-in client, which asks nothing
+// else, gets a file that is missing. It waits for the client's own lock on
 // it, at most 10 seconds. With dryRun it only returns what it would do.
 func Trust(a *config.Agent, dryRun bool) (Item, error) {
 	p := &Plan{Agent: a}
@@ -58,8 +59,12 @@ func (p *Plan) trust(path string, dryRun bool) (Item, error) {
 		return Item{}, errors.New("it is the home folder, whose trust the client never records")
 	}
 	real, err := filepath.EvalSymlinks(path) // it may be a link (dotfiles)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Item{}, &NeverStartedError{path}
+	missing := errors.Is(err, fs.ErrNotExist)
+	if missing && !p.Agent.StandsIn() {
+		return Item{}, &NeverStartedError{path, p.client().Typed}
+	}
+	if missing {
+		return p.trustAnew(path, dryRun)
 	}
 	if err != nil {
 		return Item{}, err
@@ -88,6 +93,24 @@ func (p *Plan) trust(path string, dryRun bool) (Item, error) {
 		return item, nil
 	}
 	return item, replaceClientFile(real, before, after)
+}
+
+// trustAnew makes the stand-in's file, as it does itself when a person answers it.
+func (p *Plan) trustAnew(path string, dryRun bool) (Item, error) {
+	after, _, err := settings.Trust(nil, p.Agent.Dir)
+	item := Item{Path: path, Change: Created, file: path, after: after}
+	if err != nil || dryRun {
+		return item, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return item, err
+	}
+	folder, err := durable.Open(filepath.Dir(path))
+	if err != nil {
+		return item, err
+	}
+	defer folder.Close()
+	return item, folder.ReplaceAs(filepath.Base(path), after, 0o600)
 }
 
 // replaceClientFile keeps the file's permissions.

@@ -139,3 +139,25 @@ func TestTrustTakesTurns(t *testing.T) {
 		t.Errorf("%d of 10 are trusted: %s", n, read(t, file))
 	}
 }
+
+// TestTrustOfTheStandInWithAHomeOfItsOwn: the advice of the workspace that is not trusted
+// failed there, as the file of the person's own home was looked for.
+func TestTrustOfTheStandInWithAHomeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	home := filepath.Join(t.TempDir(), "a", "home")
+	b.agent.Self, b.agent.Command = true, []string{"heartbeat", "simulate", "--home", home}
+	file := filepath.Join(home, ".claude.json")
+	if item, err := Trust(b.agent, true); err != nil || item.Change != Created || item.Path != file {
+		t.Errorf("dry run: %+v, %v", item, err)
+	}
+	if _, err := os.Stat(home); !os.IsNotExist(err) {
+		t.Errorf("dry run made it: %v", err)
+	}
+	for _, change := range []Change{Created, Unchanged} {
+		item, err := Trust(b.agent, false)
+		if err != nil || item.Change != change || !strings.Contains(read(t, file), `"`+b.agent.Dir+`"`) {
+			t.Errorf("%+v, %v", item, err)
+		}
+	}
+}
