@@ -203,3 +203,31 @@ func (r *rig) ranWithout(name string) {
 	r.run()()
 	r.fleet = all
 }
+
+// TestARunOnceAsksAgainBeforeItEnds: the first run with Once after somebody had typed what
+// a hold advised ended with the prompt still queued, as that was not asked again yet. One
+// where nothing has changed ends.
+func TestARunOnceAsksAgainBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	for answered, want := range map[string]int{"others": 1, "some": 0} {
+		inBubble(t, "a", func(t *testing.T, r *rig) {
+			var answers atomic.Value
+			answers.Store("some")
+			r.opt.Prepare = func(*config.Agent) (launch.Prepared, error) {
+				time.Sleep(time.Second) // others are asked first
+				return launch.Prepared{Answers: answers.Load().(string)}, nil
+			}
+			r.set("a", ends(session.Outcome{Why: hook.EndStartTimeout, Asks: &session.Question{What: "a thing", Do: "answer it"}}))
+			r.send("a", 1)
+			r.opt.Once = true
+			<-r.start(t.Context())
+			answers.Store(answered)
+			r.set("a", drains)
+			before := time.Now()
+			sum := <-r.start(t.Context())
+			if a := sum.Agents[0]; a.Acknowledged != want || time.Since(before) > time.Minute {
+				t.Errorf("%s: %+v, after %s", answered, a, time.Since(before))
+			}
+		})
+	}
+}

@@ -14,6 +14,8 @@ type blocked struct {
 	// answers, if not "", were in place when a client asked a person at the start of a
 	// session. Another session is started when they have changed.
 	answers string
+	// unasked is true for what an earlier run has left, until it was asked again.
+	unasked bool
 }
 
 // How soon to check again: the older the obstacle, the later.
@@ -50,6 +52,7 @@ func askDelay(age time.Duration) time.Duration { return min(max(age/2, askSoon),
 // see launch.Prepared.
 func (a *Agent) Asked(f *Failed, answers string, now time.Time) {
 	b := a.past.blocked
+	a.past.blocked.unasked = false
 	switch {
 	case a.life.is == None && a.past.parked.Person:
 		a.lookedAtLogin(answers, now)
@@ -72,6 +75,9 @@ func (a *Agent) Foresees(f Failed, now time.Time) {
 		a.blocks(f, now)
 	}
 }
+
+// Unasked reports whether it is held for what an earlier run found, which may be gone.
+func (a *Agent) Unasked() bool { return a.past.blocked.unasked }
 
 // AskNow makes the check happen at once. It returns false if there is no obstacle.
 func (a *Agent) AskNow(now time.Time) bool {

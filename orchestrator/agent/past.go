@@ -92,7 +92,7 @@ func (a *Agent) WasHeld(h memory.Held, since, now time.Time) {
 		a.past.held.why, a.past.fix, a.past.held.lasts = h.Why, h.Fix, true
 		return
 	}
-	a.past.blocked = blocked{why: h.Why, fix: h.Fix, since: since, answers: h.Answers}
+	a.past.blocked = blocked{why: h.Why, fix: h.Fix, since: since, answers: h.Answers, unasked: true}
 	a.alarms.set(Ask, now)
 }
 
