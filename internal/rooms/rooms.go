@@ -71,7 +71,7 @@ var allowed = map[string][]string{
 	"orchestrator/explain":   {},
 	"orchestrator/send":      {"orchestrator/later", "orchestrator/ledger", "orchestrator/memory", "config", "hook/inbox", "orchestrator/notify/awaited", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
 	"orchestrator/doctor": {
-		"config", "hook/...", "ptyrun",
+		"config", "orchestrator/approval", "hook/...", "ptyrun",
 		"orchestrator", "orchestrator/clients", "orchestrator/explain", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/probe", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
 	},
 	"orchestrator/logs":       {"config", "hook", "hook/durable", "orchestrator/journal", "orchestrator/launch", "orchestrator/transcript"},

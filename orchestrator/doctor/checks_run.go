@@ -15,7 +15,7 @@ import (
 
 // checkHeld: an agent for which nothing starts until a person says so.
 func checkHeld(f *Facts, a *Agent) []Finding {
-	if a.State.State != status.Held || !a.State.Paused.IsZero() || a.queueHolds(a.State) {
+	if a.State.State != status.Held || !a.State.Paused.IsZero() || a.queueHolds(a.State) || a.forApproval(a.State) {
 		return nil
 	}
 	held := Finding{
@@ -44,7 +44,7 @@ func (a *Agent) mended(s status.AgentState) string {
 // What is in the way of the next one, other checks find.
 func checkLastRun(f *Facts, a *Agent) []Finding {
 	was := a.Was
-	if was == nil || !a.Paused.IsZero() || !was.Paused.IsZero() || a.queueHolds(*was) {
+	if was == nil || !a.Paused.IsZero() || !was.Paused.IsZero() || a.queueHolds(*was) || a.forApproval(*was) {
 		return nil
 	}
 	if was.GoesOn {
@@ -87,7 +87,7 @@ func checkAsked(a *Agent, was *status.AgentState) []Finding {
 
 // checkQueueLost: accepted prompts that are gone.
 func checkQueueLost(f *Facts, a *Agent) []Finding {
-	l := a.State.QueueLost
+	l := a.last().QueueLost
 	if l == nil {
 		return nil
 	}
@@ -125,7 +125,8 @@ func checkUnproven(f *Facts, a *Agent) []Finding {
 
 // checkToolsRefused: calls of tools in the last session that no rule allows.
 func checkToolsRefused(_ *Facts, a *Agent) []Finding {
-	if len(a.State.Denied) == 0 {
+	denied := a.last().Denied
+	if len(denied) == 0 {
 		return nil
 	}
 	load := ours(a.ours, "reload")
@@ -133,7 +134,7 @@ func checkToolsRefused(_ *Facts, a *Agent) []Finding {
 		load = a.command("apply")
 	}
 	return []Finding{{
-		Severity: Warning, Code: "tools-refused", Seen: "in its last session " + session.DeniedText(a.State.Denied),
+		Severity: Warning, Code: "tools-refused", Seen: "in its last session " + session.DeniedText(denied),
 		Why: "no rule allows them, and nobody is asked: the agent does without them, or does not get its work done",
 		Fix: "to allow them, add the rules to permissions: allow: of " + a.Config.Name + ", then " + load,
 	}}

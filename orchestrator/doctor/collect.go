@@ -15,6 +15,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/clients"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
@@ -119,11 +120,13 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	f.Left = owner.LeftBehind(l.Agents, owner.Origin{File: l.File, StateDir: l.StateDir})
 	var paused map[string]memory.Paused
 	paused, f.PausesProblem = memory.PausedOf(l.StateDir, l.Agents)
+	waiting, _ := approval.Of(l.StateDir).Waiting() // what cannot be read is said by approval list
 	for _, a := range l.Agents {
 		if c.Step != nil {
 			c.Step("looking at " + a.Name)
 		}
 		seen := c.agent(a)
+		seen.approvals(waiting)
 		if seen.Paused = paused[a.Name].Since; !seen.State.Paused.IsZero() {
 			seen.Paused = seen.State.Paused
 		}

@@ -132,6 +132,9 @@ type Agent struct {
 	// Was is what the last run said of it when it ended; nil: one runs it, or none
 	// ever has.
 	Was *status.AgentState
+	// Approval is what the agent waits for a person to say yes or no to, Aside what does
+	// while its queue goes on; or nil.
+	Approval, Aside *status.Approval
 	// Paused is since when a person wants nothing started for it, or zero.
 	Paused time.Time
 	// Denied is what this user may not use of the queue, or nil.

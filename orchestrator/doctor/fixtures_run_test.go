@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/session"
@@ -34,6 +37,14 @@ func (r *rig) answering() {
 	r.scheduler = &Scheduler{PID: os.Getpid(), Agents: []status.AgentState{{Agent: "triage", State: status.Idle}}}
 }
 
+// asked has the agent ask a person, and returns the request's id.
+func (r *rig) asked(aside bool) string {
+	r.t.Helper()
+	ask, err := approval.Of(r.state).Ask(context.Background(), approval.Request{Agent: "triage", Key: "triage", Question: "Deploy?", Aside: aside}, config.Approvals{}, time.Now())
+	r.must(err)
+	return ask.ID
+}
+
 func runFixtures() []fixture {
 	refused := &session.Outcome{Why: hook.EndAPIFailure, Detail: "server_error"}
 	return []fixture{
@@ -44,6 +55,54 @@ func runFixtures() []fixture {
 			},
 			func(r *rig) {
 				r.published(status.AgentState{State: status.Held, Paused: time.Now(), Reason: "paused by a person"})
+			},
+		},
+		{ // for the next run: no run is there to say so
+			"approval", Warning, false,
+			func(r *rig) { r.asked(false) },
+			func(r *rig) {
+				_, err := approval.Of(r.state).Answer(context.Background(), r.asked(false), approval.ByPerson(approval.Approved, ""), time.Now())
+				r.must(err)
+			},
+		},
+		{ // while its queue goes on
+			"approval", Warning, false,
+			func(r *rig) { r.asked(true) },
+			func(r *rig) {},
+		},
+		{ // what is said of an approval is not said of a hold as well, which a resume does not end
+			"held", Error, false,
+			func(r *rig) { r.published(status.AgentState{State: status.Held, Reason: "5 failures"}) },
+			func(r *rig) {
+				r.asked(false)
+				r.published(status.AgentState{State: status.Held, Reason: status.ForApproval + "Deploy?"})
+			},
+		},
+		{
+			"was-held", Warning, false,
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Held, Reason: "a bill"}))
+			},
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Held, Reason: status.ForApproval + "Deploy?"}))
+			},
+		},
+		{ // of a run that has ended: status said so, and doctor did not
+			"queue-lost", Error, false,
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Idle, QueueLost: &status.QueueLoss{Loss: session.Loss{What: "x is gone", Queued: 2}}}))
+			},
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Idle}))
+			},
+		},
+		{
+			"tools-refused", Warning, false,
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Idle, Denied: []session.Denied{{Rule: "Bash(git *)", Times: 2}}}))
+			},
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Idle}))
 			},
 		},
 		{ // and it works on: it was said to be held
