@@ -346,6 +346,22 @@ func parseDuration(text string) (time.Duration, error) {
 	return d + time.Duration(days*float64(day)), nil
 }
 
+// ParseDuration reads a duration as the file has it: Go's form, with d for days. A unit is
+// required, but for 0; the error says what to write.
+func ParseDuration(text string) (time.Duration, error) {
+	if text == "0" {
+		return 0, nil
+	}
+	d, err := parseDuration(text)
+	if err == nil && d < 0 {
+		err = fmt.Errorf("%q is negative", cut(text))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s", err, durationHint(text, bounds{}))
+	}
+	return d, nil
+}
+
 func durationHint(text string, b bounds) string {
 	none := ""
 	if b.none {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"heartbeat/config"
 )
 
 // globals are the flags that every command takes.
@@ -135,6 +137,7 @@ func newParser(c *cli, std stdio, helped func()) (*kong.Kong, error) {
 		kong.Name("heartbeat"), kong.Description(description), kong.ExplicitGroups(groups),
 		kong.Writers(unread{stdout{std.out}}, std.err), kong.Exit(func(int) { helped() }),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
+		kong.NamedMapper("seconds", kong.MapperFunc(decodeSeconds)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 80}),
 	)
 }
@@ -250,14 +253,22 @@ func (m *milliseconds) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// decodeDuration reads a duration: Go's form, or bare seconds, as heartbeat-rs's
-// flags take.
+// decodeDuration reads a duration as the fleet's file has it: with a unit.
 func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	return decodeAs(config.ParseDuration, ctx, target)
+}
+
+// decodeSeconds reads a duration that may be bare seconds, as heartbeat-rs's flags take.
+func decodeSeconds(ctx *kong.DecodeContext, target reflect.Value) error {
+	return decodeAs(parseSeconds, ctx, target)
+}
+
+func decodeAs(parse func(string) (time.Duration, error), ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
 		return err
 	}
-	d, err := parseDuration(text)
+	d, err := parse(text)
 	if err != nil {
 		return err
 	}
@@ -265,12 +276,12 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-func parseDuration(text string) (time.Duration, error) {
+func parseSeconds(text string) (time.Duration, error) {
 	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= 0 {
 		return time.Duration(n) * time.Second, nil
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
+	d, err := config.ParseDuration(text)
+	if err != nil {
 		return 0, fmt.Errorf("%q is not a duration, like 90s, 30m, 1h30m or a number of seconds", text)
 	}
 	return d, nil

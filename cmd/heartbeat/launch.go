@@ -19,11 +19,11 @@ import (
 
 type launchCmd struct {
 	CWD            string        `name:"cwd" placeholder:"DIR" help:"The directory to run in; it must exist." complete:"file"`
-	Timeout        time.Duration `placeholder:"DURATION" default:"1h" help:"End it after this time with status 124 (${default}); 0: never."`
-	Grace          time.Duration `placeholder:"DURATION" default:"10s" help:"From SIGTERM to SIGKILL (${default}); 0: SIGKILL follows at once."`
+	Timeout        time.Duration `type:"seconds" placeholder:"DURATION" default:"1h" help:"End it after this time with status 124 (${default}); 0: never."`
+	Grace          time.Duration `type:"seconds" placeholder:"DURATION" default:"10s" help:"From SIGTERM to SIGKILL (${default}); 0: SIGKILL follows at once."`
 	ExitSignal     string        `placeholder:"FILE" help:"End it, with status 0, when this file appears, and remove the file; so is one that is there already." complete:"file"`
 	ExitWith       string        `placeholder:"HOW" enum:"signal,command" default:"signal" help:"How the exit signal ends it: signal, or command, which types /exit first."`
-	IdleTimeout    time.Duration `placeholder:"DURATION" default:"0" help:"Type a prompt after this time without output, unless a hook of ours waits; 0: never."`
+	IdleTimeout    time.Duration `type:"seconds" placeholder:"DURATION" default:"0" help:"Type a prompt after this time without output, unless a hook of ours waits; 0: never."`
 	IdlePrompt     string        `placeholder:"TEXT" default:"Continue" help:"What to type then (${default})."`
 	MaxIdleRetries int           `placeholder:"N" default:"3" help:"How often in a row, before it counts as stalled, status 125 (${default})."`
 	Rows           int           `placeholder:"N" help:"The terminal's rows (50, or this one's)."`

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heartbeat/config"
 )
 
 // nap is a result of a command that takes a while.
@@ -160,16 +162,23 @@ func TestWantsJSON(t *testing.T) {
 	}
 }
 
-func TestParseDuration(t *testing.T) {
+// TestADurationHasAUnit: "10" meant ten seconds for every flag, and nothing in the fleet's
+// file. Only launch takes bare seconds, as heartbeat-rs's program does.
+func TestADurationHasAUnit(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]time.Duration{"0": 0, "90": 90 * time.Second, "1h30m": 90 * time.Minute, "250ms": 250 * time.Millisecond} {
-		if got, err := parseDuration(text); err != nil || got != want {
-			t.Errorf("parseDuration(%q) = %v, %v; want %v", text, got, err, want)
+	for text, want := range map[string]time.Duration{"0": 0, "90": 90 * time.Second, "1h30m": 90 * time.Minute, "250ms": 250 * time.Millisecond, "1d": 24 * time.Hour} {
+		if got, err := parseSeconds(text); err != nil || got != want {
+			t.Errorf("parseSeconds(%q) = %v, %v; want %v", text, got, err, want)
+		}
+		if got, err := config.ParseDuration(text); (err == nil) != (text != "90") || err == nil && got != want {
+			t.Errorf("ParseDuration(%q) = %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "-1", "-5s", "soon", "1d", "99999999999999"} {
-		if got, err := parseDuration(text); err == nil {
-			t.Errorf("parseDuration(%q) = %v, want an error", text, got)
+	for _, text := range []string{"", "-1", "-5s", "soon", "99999999999999"} {
+		for name, parse := range map[string]func(string) (time.Duration, error){"parseSeconds": parseSeconds, "ParseDuration": config.ParseDuration} {
+			if got, err := parse(text); err == nil {
+				t.Errorf("%s(%q) = %v, want an error", name, text, got)
+			}
 		}
 	}
 }

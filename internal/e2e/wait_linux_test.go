@@ -18,7 +18,7 @@ func TestSendWait(t *testing.T) {
 	if out := f.must("", "send", "--wait", "a", "a question"); out != "the answer\n" {
 		t.Errorf("stdout %q, want the reply", out)
 	}
-	_, errs, code := f.heartbeat("", "send", "--wait", "--timeout", "60", "a", "dies in a tool")
+	_, errs, code := f.heartbeat("", "send", "--wait", "--timeout", "60s", "a", "dies in a tool")
 	if code != 1 || !strings.Contains(errs, "given up: interrupted") || !strings.Contains(errs, "hint: heartbeat dead-letter a") {
 		t.Errorf("exit %d, stderr %q", code, errs)
 	}
@@ -28,7 +28,7 @@ func TestSendWait(t *testing.T) {
 func TestSendWaitInVain(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, client{name: "simulate"}, nil)
-	_, errs, code := f.heartbeat("", "send", "--wait", "--timeout", "1", "a", "anybody there?")
+	_, errs, code := f.heartbeat("", "send", "--wait", "--timeout", "1s", "a", "anybody there?")
 	if code != 124 || !strings.Contains(errs, "within 1s") {
 		t.Errorf("exit %d, stderr %q", code, errs)
 	}
