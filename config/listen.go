@@ -193,8 +193,8 @@ func (l *loader) access(t table, network string) fs.FileMode {
 	return modes[enum(l, t, "access", "owner", []string{"owner", "group", "everybody"})]
 }
 
-// secretFile returns the path of a file with a secret. It does not read it: the
-// secret may change while a fleet runs.
+// secretFile returns the path of a file with a secret. It is read when it is needed, as the
+// secret may change while a fleet runs; that it cannot be read now is a warning.
 func (l *loader) secretFile(t table) string {
 	p, ok := t["secret-file"]
 	if !ok {
@@ -202,5 +202,8 @@ func (l *loader) secretFile(t table) string {
 	}
 	path, _ := l.expand(p)
 	l.names(p, path)
+	if path != "" {
+		l.claims.agreed = append(l.claims.agreed, hidden{p, Secret{File: path}})
+	}
 	return path
 }

@@ -209,6 +209,8 @@ type claims struct {
 	// secret is kept.
 	recipients []recipient
 	secrets    []hidden
+	// agreed are those that name a secret-file.
+	agreed []hidden
 	// listening are the addresses, webhooks the triggers that requests reach.
 	listening []listening
 	webhooks  []webhook

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 
+	"heartbeat/hook/settings"
 	"heartbeat/sources"
 )
 
@@ -19,6 +21,32 @@ func (l *loader) suspicious() {
 	for _, s := range l.claims.secrets {
 		l.exposed(s)
 	}
+	l.unusable()
+}
+
+// unusable warns about secrets of webhooks and addresses that cannot be used now, each
+// once: what asks for them is refused.
+func (l *loader) unusable() {
+	seen := map[string]bool{}
+	for _, s := range l.claims.agreed {
+		if seen[s.File] {
+			continue
+		}
+		seen[s.File] = true
+		if _, err := ReadSecret(s.File); err != nil {
+			l.warn(s.where, err.Error(), SecretCure(s.File, err))
+		}
+	}
+}
+
+// SecretCure is what to do about a secret-file that ReadSecret refuses with err. One that
+// others can read is not replaced: the sender has its secret.
+func SecretCure(file string, err error) string {
+	quoted := settings.Quote(file)
+	if errors.Is(err, errNotPrivate) {
+		return "chmod 600 " + quoted + ", or make another secret if somebody may have read it"
+	}
+	return "(umask 077; openssl rand -hex 32 > " + quoted + "), and give the sender the same secret"
 }
 
 // missedAll warns about missed: all when overlap: skip makes it useless.

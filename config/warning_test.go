@@ -1,6 +1,9 @@
 package config
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -43,5 +46,39 @@ func TestAProgramThatIsNotThere(t *testing.T) {
 	f := mustLoad(t, write(t, "version: 1\nagents: {a: {dir: a, command: ["+gone+"]}}\n"))
 	if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].String(), "client is not there (install it there, or write another path)") {
 		t.Errorf("warnings %v", f.Warnings)
+	}
+}
+
+// TestASecretFileThatCannotBeUsedIsNamed, once, with what to type: validate found nothing,
+// and the webhook refused every request.
+func TestASecretFileThatCannotBeUsedIsNamed(t *testing.T) {
+	t.Parallel()
+	path := write(t, `version: 1
+agents:
+  a: {dir: a, triggers: [{webhook: /x, secret-file: "it's gone", prompt: x}, {webhook: /y, secret-file: "it's gone", prompt: x}]}
+  b: {dir: b, triggers: [{webhook: /z, secret-file: open, prompt: x}, {webhook: /u, secret-file: good, prompt: x}]}
+listen: [{address: ":1", serve: [webhooks]}, {address: ":2", serve: [metrics], secret-file: short}]
+`)
+	dir := filepath.Dir(path)
+	for name, mode := range map[string]os.FileMode{"open": 0o644, "good": 0o600, "short": 0o600} {
+		text := strings.Repeat("0123456789abcdef", 2)
+		if name == "short" {
+			text = "x"
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]string{
+		"agents.a.triggers[0].secret-file": `(umask 077; openssl rand -hex 32 > '` + dir + `/it'\''s gone'), and give the sender the same secret`,
+		"agents.b.triggers[0].secret-file": "chmod 600 " + dir + "/open, or make another secret if somebody may have read it",
+		"listen[1].secret-file":            "(umask 077; openssl rand -hex 32 > " + dir + "/short), and give the sender the same secret",
+	}
+	got := map[string]string{}
+	for _, w := range mustLoad(t, path).Warnings {
+		got[w.Key] = w.Hint
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("warnings %q\nwant %q", got, want)
 	}
 }

@@ -1,6 +1,10 @@
 package doctor
 
-import "cmp"
+import (
+	"cmp"
+
+	"heartbeat/config"
+)
 
 // checkDoors: addresses at which nobody is heard.
 func checkDoors(f *Facts) (found []Finding) {
@@ -22,11 +26,11 @@ func checkDoors(f *Facts) (found []Finding) {
 
 // checkSecrets: webhooks that refuse every request.
 func checkSecrets(_ *Facts, a *Agent) (found []Finding) {
-	for _, err := range a.SecretProblems {
+	for _, p := range a.SecretProblems {
 		found = append(found, Finding{
-			Severity: Error, Code: "secret-unreadable", Seen: err.Error(),
+			Severity: Error, Code: "secret-unreadable", Seen: "trigger " + p.Trigger + ": " + p.Err.Error(),
 			Why: "every request to the webhook is refused until it can be read",
-			Fix: "(umask 077; openssl rand -hex 32 > FILE), and give the sender the same secret; no reload is needed",
+			Fix: config.SecretCure(p.File, p.Err) + "; no reload is needed",
 		})
 	}
 	return found

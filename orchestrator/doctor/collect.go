@@ -202,7 +202,7 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 			continue
 		}
 		if _, err := config.ReadSecret(t.Webhook.SecretFile); err != nil {
-			a.SecretProblems = append(a.SecretProblems, fmt.Errorf("trigger %s: %w", t.Name, err))
+			a.SecretProblems = append(a.SecretProblems, SecretProblem{t.Name, t.Webhook.SecretFile, err})
 		}
 	}
 	c.plan(a)

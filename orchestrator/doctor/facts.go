@@ -116,7 +116,7 @@ type Agent struct {
 	Env        map[string]string
 	EnvProblem error
 	// SecretProblems are why secrets of webhooks cannot be read.
-	SecretProblems []error
+	SecretProblems []SecretProblem
 	// Missing is true where the directory is not there yet.
 	Missing bool
 	IsHome  bool // it is the user's home
@@ -162,6 +162,12 @@ type Agent struct {
 	apply     func() error
 	// ours is how a command line of ours begins.
 	ours string
+}
+
+// SecretProblem is why the secret-file of a trigger cannot be used.
+type SecretProblem struct {
+	Trigger, File string
+	Err           error
 }
 
 // Denied is a file or folder that this user must be able to use and may not.

@@ -77,7 +77,9 @@ func machineFixtures() []made {
 			func(f *Facts) { f.Doors = []status.Door{{Address: ":1"}} },
 		},
 		{
-			"secret-unreadable", Error, func(f *Facts) { f.Agents[0].SecretProblems = []error{errors.New("trigger t: cannot read its secret")} }, none,
+			"secret-unreadable", Error, func(f *Facts) {
+				f.Agents[0].SecretProblems = []SecretProblem{{Trigger: "t", File: "/x/it's", Err: errors.New("cannot read its secret")}}
+			}, none,
 		},
 		{"target-fails", Warning, func(f *Facts) { f.Untold = []status.Untold{{Target: "phone", Why: "it answers 500"}} }, none},
 		{"ping-fails", Warning, func(f *Facts) { f.Unpinged = &status.Unpinged{Why: "it answers 500"} }, none},
@@ -388,4 +390,13 @@ func tree(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// TestTheFixOfASecretFileCanBeTyped: it said FILE.
+func TestTheFixOfASecretFileCanBeTyped(t *testing.T) {
+	t.Parallel()
+	found := checkSecrets(nil, &Agent{SecretProblems: []SecretProblem{{Trigger: "t", File: "/x/it's", Err: errors.New("cannot read its secret")}}})
+	if len(found) != 1 || found[0].Fix != `(umask 077; openssl rand -hex 32 > '/x/it'\''s'), and give the sender the same secret; no reload is needed` {
+		t.Errorf("%+v", found)
+	}
 }
