@@ -72,7 +72,7 @@ func TestRestartsBackOffAndThenHold(t *testing.T) {
 		r.want("a", BackingOff)
 		r.sleep(2 * time.Minute)
 		r.want("a", Held)
-		if got := r.state("a").Reason.String(); !strings.Contains(got, "6 failures within 30m0s, the last: crashed") {
+		if got := r.state("a").Reason.String(); !strings.Contains(got, "6 failures within 30m, the last: crashed") {
 			t.Errorf("held because %q", got)
 		}
 		at := r.started("a")

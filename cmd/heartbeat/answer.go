@@ -8,10 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
@@ -72,12 +76,30 @@ func (c answerCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := noteAnswer(a.known, agent.Name, given, "a person"); err != nil {
+		a.warn("the answer is not in the journal: " + err.Error())
+	}
 	res := answered{Agent: agent.Name, Answer: given, ours: a.ours()}
 	if res.Paused, err = a.goOn(ctx, agent.Name); err != nil && !errors.Is(err, control.ErrNotRunning) {
 		return res, fmt.Errorf("the answer is recorded, but the scheduler cannot be notified: %w", err)
 	}
 	res.Resumed = err == nil && !res.Paused
 	return res, nil
+}
+
+// noteAnswer writes to the journal of a fleet that has run what its queue was told.
+func noteAnswer(f *config.Fleet, agent string, given inbox.Answer, by string) error {
+	dir, err := owner.StateDir(f)
+	if err != nil || !journal.Exists(dir) {
+		return err
+	}
+	j, err := journal.Open(dir)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s says: %s; hands over %d, repeats %d, loses %d", by, given.Name, given.Given, given.Repeats, given.Loses+given.Missing)
+	err = j.Add(journal.Event{At: time.Now(), Agent: agent, Kind: journal.Answered, Reason: foreign.Text(text)})
+	return errors.Join(err, j.Close())
 }
 
 // goOn makes a running scheduler continue with an agent, unless the agent is

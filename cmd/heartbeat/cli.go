@@ -19,7 +19,7 @@ import (
 
 // globals are the flags that every command takes.
 type globals struct {
-	File              string        `short:"f" placeholder:"FILE" env:"HEARTBEAT_FILE" group:"global" help:"The fleet's file (heartbeat.yaml here or in a folder above, or the file of the fleet that has an agent here)." complete:"file"`
+	File              string        `short:"f" placeholder:"FILE" env:"HEARTBEAT_FILE" group:"global" help:"The fleet's file (heartbeat.yaml here; otherwise, from here upwards, the file of the fleet that has an agent in the folder, or heartbeat.yaml in it)." complete:"file"`
 	Output            string        `short:"o" placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to print the result: text or json."`
 	Host              []string      `placeholder:"HOST" sep:"none" group:"global" help:"Run the command on another machine, by ssh: user@name, or a name of ssh's configuration. status takes several."`
 	LogLevel          logLevel      `placeholder:"LEVEL" default:"info" group:"global" help:"What to log on stderr: debug, info, warn or error." complete:"debug,info,warn,error"`

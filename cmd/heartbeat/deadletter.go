@@ -278,8 +278,8 @@ func deadNext(p *page, ours string, textless bool) {
 func (d dead) whole(p *page, ours, agent string) {
 	p.printf("delivery: %s\nid:       %s\nsource:   %s\nreason:   %s, %s\n", d.DeliveryID, d.ID, d.Source, d.reason(), d.At.Local().Format(time.RFC3339))
 	given := "never"
-	if d.Attempts > 0 {
-		given = times(d.Attempts)
+	if n := d.handedOver(); n > 0 {
+		given = times(n)
 		if d.Counted > 0 && d.Counted != d.Attempts {
 			given += fmt.Sprintf("; %d of max-attempts were used up", d.Counted)
 		}
@@ -332,11 +332,14 @@ func times(n int) string {
 	return strconv.Itoa(n) + " times"
 }
 
+// handedOver is how often it was: an iteration is handed over, too.
+func (d dead) handedOver() int { return max(d.Attempts, d.Iterations) }
+
 func (d dead) row(p *page) []cell {
 	return []cell{
 		{text: d.name()},
 		{d.reason(), p.yellow},
-		{text: strconv.Itoa(max(d.Attempts, d.Iterations))}, // an iteration is handed over, too
+		{text: strconv.Itoa(d.handedOver())},
 		{text: d.At.Local().Format("2006-01-02 15:04")},
 		{text: d.Prompt.String()},
 	}

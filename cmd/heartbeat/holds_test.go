@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"heartbeat/orchestrator/status"
 )
@@ -66,12 +67,32 @@ func TestAHoldOutlivesTheRun(t *testing.T) {
 func TestResumeSaysThatItLiftsNoBudget(t *testing.T) {
 	t.Parallel()
 	var p page
-	h := held{"resumed", []status.AgentState{{Agent: "a", State: status.Parked, OverBudget: true, Reason: "its budget for the hour is spent"}}, "heartbeat"}
+	h := held{Done: "resumed", Agents: []status.AgentState{{Agent: "a", State: status.Parked, OverBudget: true, Reason: "its budget for the hour is spent"}}, ours: "heartbeat"}
 	h.text(&p)
 	if got := statusOf(h.failure()); got != exitLater {
 		t.Errorf("resume: exit %d", got)
 	}
 	if out := p.buf.String(); !strings.Contains(out, "its budget for the hour is spent; resume does not lift that: set a larger budget in the file, then heartbeat reload\n") {
 		t.Errorf("resume: %s", out)
+	}
+}
+
+// TestAResumeThatLiftsAPauseSucceeds: with a spent budget it said "cannot resume", although
+// the pause was lifted.
+func TestAResumeThatLiftsAPauseSucceeds(t *testing.T) {
+	t.Parallel()
+	before := &status.Live{Agents: []status.AgentState{{Agent: "a", Paused: time.Now()}, {Agent: "b"}}}
+	parked := status.AgentState{State: status.Parked, OverBudget: true, Reason: "its budget for the hour is spent"}
+	a, b := parked, parked
+	a.Agent, b.Agent = "a", "b"
+	h := held{Done: "resumed", Agents: []status.AgentState{a}, ours: "heartbeat", lifted: pausedIn(before)}
+	var p page
+	h.text(&p)
+	if err := h.failure(); err != nil || !strings.HasPrefix(p.buf.String(), "a: no longer paused; parked: its budget for the hour is spent; resume does not lift that: ") {
+		t.Errorf("%v: %s", err, p.buf.String())
+	}
+	h.Agents = append(h.Agents, b)
+	if err := h.failure(); err == nil || strings.Contains(err.Error(), `"a"`) || !strings.Contains(err.Error(), `"b"`) {
+		t.Errorf("one that was not paused: %v", err)
 	}
 }

@@ -61,6 +61,9 @@ type held struct {
 	Done   string              `json:"done"` // paused, resumed
 	Agents []status.AgentState `json:"agents"`
 	ours   string
+	// lifted are the agents whose pause a resume has ended: that has succeeded, whatever
+	// else keeps them.
+	lifted map[string]bool
 }
 
 func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
@@ -87,7 +90,7 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return held{"paused", states, a.ours()}, nil
+	return held{Done: "paused", Agents: states, ours: a.ours()}, nil
 }
 
 // beginsWithin is how long a run may take from locking its directories to opening
@@ -131,7 +134,11 @@ func (h held) text(p *page) {
 		case a.State == status.Stopped:
 			p.printf("%s: resumed; the next run starts it\n", a.Agent)
 		default:
-			p.printf("%s: %s%s\n", a.Agent, string(a.Shown()), stayed(a, h.ours))
+			resumed := ""
+			if _, stays := a.Stays(h.ours); stays && h.lifted[a.Agent] {
+				resumed = "no longer paused; "
+			}
+			p.printf("%s: %s%s%s\n", a.Agent, resumed, string(a.Shown()), stayed(a, h.ours))
 		}
 	}
 }
@@ -155,7 +162,7 @@ func (h held) failure() error {
 	var all []error
 	for _, a := range h.Agents {
 		do, stays := a.Stays(h.ours)
-		if !stays {
+		if !stays || h.lifted[a.Agent] {
 			continue
 		}
 		f.hint = do

@@ -26,11 +26,23 @@ Examples:
     heartbeat resume --all`
 }
 
+// pausedIn are the agents that a run says are paused.
+func pausedIn(live *status.Live) map[string]bool {
+	paused := map[string]bool{}
+	if live != nil {
+		for _, a := range live.Agents {
+			paused[a.Agent] = !a.Paused.IsZero()
+		}
+	}
+	return paused
+}
+
 func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 	f, client, names, err := c.of(a, "resume")
 	if err != nil {
 		return nil, err
 	}
+	before, _ := askStatus(ctx, f) // where none runs, nothing stays
 	states, err := a.toRunOrNext(ctx, names, client.Resume, func() ([]status.AgentState, error) {
 		stateDir, err := owner.StateDir(f)
 		if err != nil || !journal.Exists(stateDir) { // it never ran
@@ -42,7 +54,7 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	a.warnOfUnloaded(ctx, f)
-	res := held{"resumed", states, a.ours()}
+	res := held{Done: "resumed", Agents: states, ours: a.ours(), lifted: pausedIn(before)}
 	if c.All {
 		return res, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"heartbeat/config"
+	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/send"
 	"heartbeat/orchestrator/status"
@@ -120,7 +121,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	a.step("waiting for the reply")
 	if o := accepted.Obstacle; o != nil {
-		a.log.Warn("the prompt is queued, and waits", "agent", agent.Name, "why", o.Text, "do", o.Do)
+		a.out.warnNow(fmt.Sprintf("the prompt is queued for %s, and waits: %s; %s", agent.Name, strings.TrimPrefix(o.Text, "waiting: "), o.Do))
 	}
 	delivery, err := c.await(ctx, a, agent, accepted)
 	return sent{accepted, delivery}, err
@@ -239,7 +240,7 @@ func (c sendCmd) await(ctx context.Context, a *app, agent *config.Agent, sent se
 	case errors.Is(err, errNoReply):
 		return nil, &failure{
 			status: exitTimeout, hint: "the prompt stays queued: " + a.ours() + " status " + agent.Name,
-			err: fmt.Errorf("cannot get a reply from agent %q within %s", agent.Name, c.Timeout),
+			err: fmt.Errorf("cannot get a reply from agent %q within %s", agent.Name, hook.Lasting(c.Timeout)),
 		}
 	case err != nil && ctx.Err() != nil:
 		return nil, &failure{
@@ -297,6 +298,16 @@ func (c sendCmd) prompt(a *app, limit int64) (string, error) {
 	return text, nil
 }
 
+// waitsText says why a prompt waits.
+func waitsText(p *page, t status.Trouble) {
+	lead := "It waits: "
+	t.Text = strings.TrimPrefix(t.Text, "waiting: ")
+	if rest, twice := strings.CutPrefix(t.Text, "waits "); twice {
+		lead, t.Text = "It waits ", rest
+	}
+	troubleText(p, 0, lead, t)
+}
+
 func (s sent) text(p *page) {
 	if s.Delivery != nil {
 		p.whole("", s.Delivery.Reply)
@@ -326,6 +337,6 @@ func (s sent) text(p *page) {
 		p.printf("the reply goes to %s\n", s.ReplyTo)
 	}
 	if o := s.Obstacle; o != nil {
-		troubleText(p, 0, "It waits", *o)
+		waitsText(p, *o)
 	}
 }

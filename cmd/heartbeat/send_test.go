@@ -16,7 +16,7 @@ func TestWhoWaitsForAReplySeesWhy(t *testing.T) {
 	until(t, "it says why it waits", func() bool {
 		return strings.Contains(out.String(), "queued, the next one; paused by a person for ")
 	})
-	if text := out.String(); !strings.Contains(text, `do="heartbeat resume triage"`) {
+	if text := out.String(); !strings.Contains(text, "; heartbeat resume triage") {
 		t.Errorf("it does not say what to type: %q", text)
 	}
 	press(t, child, "\x03")

@@ -74,7 +74,7 @@ func (c seriesCmd) run(_ context.Context, a *app) (result, error) {
 
 func (h happenings) text(p *page) {
 	if len(h.Points) == 0 {
-		p.linesf("nothing has happened since %s; what happens now is shown when its ten minutes are over", h.Since.Local().Format(time.DateTime))
+		p.linesf("nothing is recorded since %s; what happens is recorded when its ten minutes are over", h.Since.Local().Format(time.DateTime))
 		return
 	}
 	form := "2006-01-02 15:04"

@@ -19,7 +19,7 @@ func TestTheSeriesOutlastsItsSources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", simulated)
-	if out := w.ok("series"); !strings.HasPrefix(out, "nothing has happened since ") {
+	if out := w.ok("series"); !strings.HasPrefix(out, "nothing is recorded since ") {
 		t.Errorf("before anything has happened:\n%s", out)
 	}
 	w.ok("apply")

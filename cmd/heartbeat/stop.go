@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"heartbeat/hook"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/status"
 )
@@ -80,7 +81,7 @@ func (c stopCmd) run(ctx context.Context, a *app) (result, error) {
 		}
 		hint := a.ours() + " stop --now does not let turns finish"
 		if errors.Is(context.Cause(ctx), errNotYet) {
-			return stopped{run, false, cut}, &failure{exitTimeout, hint, fmt.Errorf("cannot see the scheduler end within %s; it still ends, and status says what it waits for", c.Timeout)}
+			return stopped{run, false, cut}, &failure{exitTimeout, hint, fmt.Errorf("cannot see the scheduler end within %s; it still ends, and status says what it waits for", hook.Lasting(c.Timeout))}
 		}
 		return stopped{run, false, cut}, &failure{exitError, hint, errors.New("cannot wait for the end of the scheduler: interrupted; it still ends")}
 	}

@@ -42,7 +42,7 @@ func alikeText(p *page, t status.Alike) {
 	if n := len(t.Others); n > 0 {
 		who += " and " + strconv.Itoa(n) + " more"
 	}
-	troubleText(p, len("! "), who, t.Trouble)
+	troubleText(p, len("! "), who+": ", t.ForAll())
 	if len(t.Others) > 0 {
 		p.printf("    also  %s\n", names(t.Others, cmp.Or(p.columns, pageColumns)-len("    also  ")))
 	}
@@ -69,14 +69,14 @@ func names(all []string, columns int) string {
 }
 
 // troubleText prints who has which trouble and, after it or below if the line would
-// be too long, what to do: it is there to be copied. used is how much of the line
-// is printed already.
-func troubleText(p *page, used int, who string, t status.Trouble) {
-	if t.Then == "" && used+width(foreign.Line(who+t.Text+t.Do))+len(": ; ") <= cmp.Or(p.columns, pageColumns) {
-		p.printf("%s: %s; %s\n", who, t.Text, t.Do)
+// be too long, what to do: it is there to be copied. The text follows lead; used is how
+// much of the line is printed already.
+func troubleText(p *page, used int, lead string, t status.Trouble) {
+	if t.Then == "" && used+width(foreign.Line(lead+t.Text+t.Do))+len("; ") <= cmp.Or(p.columns, pageColumns) {
+		p.printf("%s%s; %s\n", lead, t.Text, t.Do)
 		return
 	}
-	p.rest(used, "  ", who+": "+t.Text)
+	p.rest(used, "  ", lead+t.Text)
 	p.printf("    do    %s\n", t.Do)
 	if t.Then != "" {
 		p.printf("    then  ")

@@ -141,8 +141,9 @@ func (w *web) Resume(agent string) error {
 	s, err := w.reached()
 	if err == nil {
 		var states []status.AgentState
+		before := pausedIn(&status.Live{Agents: s.Snapshot()})
 		if states, err = s.Resume(agent); err == nil {
-			err = held{"resumed", states, w.app.ours()}.failure()
+			err = held{Done: "resumed", Agents: states, ours: w.app.ours(), lifted: before}.failure()
 		}
 	}
 	return err
@@ -261,6 +262,9 @@ func (w *web) Continue(ctx context.Context, agent, answer string) (string, error
 	given, err := queue.Answer(ctx, a, answer)
 	if err != nil {
 		return "", err
+	}
+	if err := noteAnswer(w.fleet.Load(), agent, given, "a person on the page"); err != nil {
+		w.app.log.Warn("an answer is not in the journal", "agent", agent, "err", err)
 	}
 	said := agent + ": its queue continues, and " + strings.Join(meaning(given), ", ")
 	if s, err := w.reached(); err == nil && !slices.ContainsFunc(s.Snapshot(), func(a status.AgentState) bool { return a.Agent == agent && !a.Paused.IsZero() }) {

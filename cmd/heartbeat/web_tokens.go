@@ -222,7 +222,7 @@ func (t pageTokens) text(p *page) {
 		rows = append(rows, plain(one.ID, one.Name, string(one.Role), one.Made.Local().Format("2006-01-02 15:04"), status.Age(now.Sub(one.Used)), one.Until.Local().Format("2006-01-02")))
 	}
 	for _, one := range t.Links {
-		rows = append(rows, plain(one.ID, one.Name, string(one.Role), one.Made.Local().Format("2006-01-02 15:04"), "a link", "in "+status.Age(one.Until.Sub(now))))
+		rows = append(rows, plain(one.ID, one.Name, string(one.Role), one.Made.Local().Format("2006-01-02 15:04"), "not yet: a link", "in "+status.Age(one.Until.Sub(now))))
 	}
 	p.table([]string{"ID", "NAME", "ROLE", "MADE", "USED", "ENDS"}, rows)
 }

@@ -99,7 +99,7 @@ func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll 
 			// What prevented a session from starting costs nothing and is checked
 			// again.
 			return next{state: status.Held, lasts: o.Why != "", reason: fmt.Sprintf("%d %s within %s, the last: %s",
-				len(*count), what, rule.window, Describe(o))}, h
+				len(*count), what, hook.Lasting(rule.window), Describe(o))}, h
 		}
 	}
 	d := sources.Backoff(h.failures, backoffBase, backoffMax, roll)

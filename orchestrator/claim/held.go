@@ -74,9 +74,12 @@ func (e *HeldError) Error() string {
 
 // Hint says what to do.
 func (e *HeldError) Hint() string {
-	stop := "stop the other `heartbeat run` first"
-	if e.PID > 0 {
-		stop += fmt.Sprintf(" (kill %d)", e.PID)
+	stop := e.By.Command() + " stop"
+	switch {
+	case e.By.File == "" && e.PID > 0:
+		stop = fmt.Sprintf("heartbeat stop where the other one's file is, or kill %d", e.PID)
+	case e.By.File == "":
+		stop = "heartbeat stop where the other one's file is"
 	}
-	return stop + "; one directory has one consumer"
+	return stop + " ends the other one; one directory has one consumer"
 }

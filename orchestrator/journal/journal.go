@@ -101,6 +101,7 @@ const (
 	Swept          Kind = "swept"        // processes of a dead session were ended
 	Paused         Kind = "paused"
 	Resumed        Kind = "resumed"
+	Answered       Kind = "answered"  // a person has said where an agent's queue continues
 	Restarted      Kind = "restarted" // a person had the session end, for another one
 	Cancelled      Kind = "cancelled" // a person had the turn end
 	Reloaded       Kind = "reloaded"

@@ -28,6 +28,14 @@ type Origin struct {
 	StateDir string `json:"state_dir"` // absolute
 }
 
+// Command is how a command line for the fleet begins.
+func (o Origin) Command() string {
+	if o.File == "" {
+		return "heartbeat"
+	}
+	return "heartbeat -f " + settings.Quote(o.File)
+}
+
 // Left is the state of a fleet that has another name now: its folder was moved, or
 // its name was changed. Agents are those that it ran.
 type Left struct {

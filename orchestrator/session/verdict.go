@@ -147,11 +147,11 @@ func judgeTurn(f facts, l limits) verdict {
 		return verdict{leave: true}
 	}
 	if limit := l.of(f.tool); limit > 0 && f.attached == 0 && f.now.Sub(f.tool.Since) >= limit {
-		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("the tool %s not done within %s", f.tool.Name, limit)}
+		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("the tool %s not done within %s", f.tool.Name, hook.Lasting(limit))}
 	}
 	if stalled(f, l) {
 		return verdict{end: hook.EndStalled, detail: fmt.Sprintf(
-			"no tool runs, and no hook, no new line in the transcript and nothing but a spinner for %s", l.stall)}
+			"no tool runs, and no hook, no new line in the transcript and nothing but a spinner for %s", hook.Lasting(l.stall))}
 	}
 	return verdict{}
 }
@@ -295,10 +295,10 @@ func judgeStarting(f facts, l limits) verdict {
 		return verdict{}
 	}
 	if f.seen.bound.IsZero() && f.now.Sub(latest(f.seen.started, f.typed)) >= l.start {
-		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no SessionStart within %s", l.start)}
+		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no SessionStart within %s", hook.Lasting(l.start))}
 	}
 	if !f.seen.bound.IsZero() && f.now.Sub(latest(f.seen.bound, f.typed)) >= l.start {
-		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no prompt was submitted within %s of SessionStart", l.start)}
+		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no prompt was submitted within %s of SessionStart", hook.Lasting(l.start))}
 	}
 	return verdict{}
 }
@@ -306,10 +306,10 @@ func judgeStarting(f facts, l limits) verdict {
 // judgeTimeouts limits one entry, a turn without one, and the session.
 func judgeTimeouts(f facts, l limits) verdict {
 	if overdue(f, l) {
-		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("entry not done within %s", l.entry)}
+		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("entry not done within %s", hook.Lasting(l.entry))}
 	}
 	if overlong(f, l) {
-		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("turn not done within %s", l.entry)}
+		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("turn not done within %s", hook.Lasting(l.entry))}
 	}
 	if overstays(f, l) {
 		return verdict{

@@ -116,6 +116,32 @@ func Together(all []Trouble) []Alike {
 	return together
 }
 
+// mostInCommand is how many agents a command names.
+const mostInCommand = 8
+
+// ForAll returns what is to be done about it for all that have it, where a command takes
+// several agents.
+func (a Alike) ForAll() Trouble {
+	t := a.Trouble
+	t.Do, t.Then = a.forAll(t.Do), a.forAll(t.Then)
+	return t
+}
+
+func (a Alike) forAll(step string) string {
+	for _, verb := range []string{"resume", "doctor"} {
+		one := a.ours + " " + verb + " " + a.Agent
+		rest, is := strings.CutPrefix(step, one)
+		switch {
+		case !is || rest != "" && rest[0] != ' ' || len(a.Others) == 0:
+		case len(a.Others) < mostInCommand:
+			return one + " " + strings.Join(a.Others, " ") + rest
+		case verb == "resume" && rest == "":
+			return one + "   # and the others: it takes several names, or --all"
+		}
+	}
+	return step
+}
+
 // nameless is a text in which an agent's name stands for itself no more.
 func nameless(text, agent string) string {
 	if agent == "" {

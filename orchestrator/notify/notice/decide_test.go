@@ -273,13 +273,13 @@ func TestAnAllClearSaysHowLongItLasted(t *testing.T) {
 	held.Since = now // the agent counts from its last try
 	look(time.Minute, held)
 	look(10 * time.Minute)
-	if len(all) != 2 || all[1].Event != Ended || !strings.Contains(Text(all[1:], 1000), "(after 2m)") || all[1].At.Sub(all[1].Over) < calm {
+	if len(all) != 2 || all[1].Event != Ended || !strings.Contains(Text(all[1:], 1000), "(after 2m; ") || all[1].At.Sub(all[1].Over) < calm {
 		t.Errorf("%+v", all)
 	}
 	held.Since = now
 	look(30*time.Second, held)
 	look(10 * time.Minute)
-	if len(all) != 4 || !strings.Contains(Text(all[3:], 1000), "(after 30s)") {
+	if len(all) != 4 || !strings.Contains(Text(all[3:], 1000), "(after 30s; ") {
 		t.Errorf("what was over counts: %+v", all)
 	}
 }

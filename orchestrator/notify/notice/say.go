@@ -117,19 +117,23 @@ func (n Notice) text() string {
 	var b strings.Builder
 	b.WriteString(n.Headline())
 	if text := foreign.Line(n.Text); text != "" && n.Event != Ended {
-		b.WriteString(": " + text)
+		b.WriteString(n.behind(text))
 	}
+	var remarks []string
 	switch {
 	case n.Event == Ended:
-		b.WriteString(" (after " + span(n.lasted()) + ")")
+		remarks = append(remarks, "after "+span(n.lasted()))
 	case n.Event == Lasts:
-		b.WriteString(" (for " + span(n.At.Sub(n.Since)) + ")")
+		remarks = append(remarks, "for "+span(n.At.Sub(n.Since)))
 	}
 	switch {
 	case n.Times > 1 && n.Event == Happened:
-		fmt.Fprintf(&b, " (%d times)", n.Times)
+		remarks = append(remarks, fmt.Sprintf("%d times", n.Times))
 	case n.Times > 1:
-		fmt.Fprintf(&b, " (it comes and goes: %d times)", n.Times)
+		remarks = append(remarks, fmt.Sprintf("it comes and goes: %d times", n.Times))
+	}
+	if len(remarks) > 0 {
+		b.WriteString(" (" + strings.Join(remarks, "; ") + ")")
 	}
 	if n.Do != "" {
 		b.WriteString("\n    " + foreign.Line(n.Do))
@@ -143,6 +147,15 @@ func (n Notice) text() string {
 		}
 	}
 	return b.String()
+}
+
+// behind is a text as it stands behind the headline, whose last words it may begin with.
+func (n Notice) behind(text string) string {
+	said := strings.TrimPrefix(phrases[n.Kind].is, "is ")
+	if rest, twice := strings.CutPrefix(text, said+" "); twice && said != "" {
+		return " " + rest
+	}
+	return ": " + text
 }
 
 // lasted is how long it was so.

@@ -21,9 +21,14 @@ func TestWhatIsSaid(t *testing.T) {
 	}{
 		{n, "triage is held: 5 failures\n    heartbeat resume triage"},
 		{lasts, "triage still is held: 5 failures (for 1h0m)\n    heartbeat resume triage"},
-		{over, "triage is no longer held (after 2d2h) (it comes and goes: 3 times)"},
+		{over, "triage is no longer held (after 2d2h; it comes and goes: 3 times)"},
 		{crash, "the scheduler was started after a crash: nobody watched for 2h0m"},
 		{asks, "triage waits for approval: push?\n    heartbeat approval show ap-1\n    https://fleet.example/page/approvals/ap-1"},
+		{ // said once
+			Notice{Agent: "triage", Kind: "approval", Event: Began, At: began, Text: "waits for approval for 5m: push?"},
+			"triage waits for approval for 5m: push?",
+		},
+		{Notice{Agent: "triage", Kind: "held", Event: Began, At: began, Text: "held for 5m: 5 failures"}, "triage is held for 5m: 5 failures"},
 		{Notice{Agent: "a", Kind: Reply, Event: Happened, Text: "to x", Reply: "one\ntwo\x1b[31m"}, "a has replied: to x\n  one\n  two\uFFFD[31m"},
 	} {
 		if got := Text([]Notice{tt.n}, 4000); got != tt.want {
