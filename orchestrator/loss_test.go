@@ -120,3 +120,35 @@ func TestAnInboxThatIsReplacedIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestALossIsToldAtOnce: it was told up to half a minute later, with the next look at all
+// queues, though the look that a notification caused had filed it.
+func TestALossIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, paused := range []bool{true, false} {
+		inBubble(t, "a", func(t *testing.T, r *rig) {
+			stop := r.run()
+			defer stop()
+			synctest.Wait()
+			if _, err := r.s.Pause("a"); err != nil {
+				t.Fatal(err)
+			}
+			r.send("a", 2)
+			r.sleep(2 * sweepEvery)
+			inboxFile := r.agent("a").Inbox
+			if err := errors.Join(os.WriteFile(inboxFile+".new", []byte("other\n"), 0o600), os.Rename(inboxFile+".new", inboxFile)); err != nil {
+				t.Fatal(err)
+			}
+			at := time.Now()
+			if paused {
+				r.tell("a")
+			} else if _, err := r.s.Resume("a"); err != nil {
+				t.Fatal(err)
+			}
+			r.sleep(sweepEvery / 2)
+			if told := r.journal("queue-lost"); len(told) != 1 || told[0].At.Sub(at) > 3*time.Second {
+				t.Errorf("paused %t, told: %+v, it happened at %s", paused, told, at)
+			}
+		})
+	}
+}

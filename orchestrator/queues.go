@@ -43,6 +43,7 @@ func (q *queues) look(m *member) {
 			return
 		}
 		l := queue.LookInto(cfg)
+		q.missing(m, cfg) // which the look may have filed
 		same := false
 		q.happened(m, func(now time.Time) {
 			if same = m.Moves() == moves && m.Def() == cfg && q.fleet.wants(m, now); same {
@@ -124,6 +125,7 @@ func (q *queues) completeTail(m *member, cfg *config.Agent) {
 func (q *queues) count(m *member, cfg *config.Agent) {
 	l := queue.LookInto(cfg)
 	q.sees(m, cfg)
+	q.missing(m, cfg) // which the look may have filed
 	q.happened(m, func(now time.Time) {
 		if l.Err == nil && l.Depth.Entries > 0 && m.Def() == cfg && m.Recounted(l.Depth.Entries, l.Depth.Names, now) {
 			q.fleet.accounts.Hurry(m.Name, agent.HurryAfter)
