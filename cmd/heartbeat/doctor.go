@@ -97,7 +97,7 @@ func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	line := newProgressLine(a)
 	defer line.end()
-	look.Step = line.show
+	look.Step = func(done, of int, agent string) { line.bar("looking at", done, of, agent) }
 	facts, err := doctor.Collect(ctx, look)
 	if err != nil {
 		return nil, err

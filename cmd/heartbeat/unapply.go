@@ -35,7 +35,9 @@ func (c unapplyCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	plans, err := workspace.Unwire(w.fleet, w.stateDir, c.Agents...)
+	line := newProgressLine(a)
+	defer line.end()
+	plans, err := workspace.Unwire(w.fleet, w.stateDir, func(done, of int, agent string) { line.bar("looking at", done, of, agent) }, c.Agents...)
 	if unknown, ok := errors.AsType[*workspace.UnknownError](err); ok {
 		if _, err := findAgent(w.fleet, unknown.Agent); err != nil {
 			return nil, err // with a hint
@@ -47,8 +49,6 @@ func (c unapplyCmd) run(ctx context.Context, a *app) (result, error) {
 	res := wired{DryRun: c.DryRun, Changes: []wiredTo{}}
 	var errs []error
 	undone := map[string]bool{}
-	line := newProgressLine(a)
-	defer line.end()
 	for i, p := range plans {
 		line.bar("unwiring", i, len(plans), p.Agent.Name)
 		if !c.DryRun && len(p.Items) > 0 {

@@ -58,8 +58,8 @@ type Look struct {
 	Managed string
 	// Ours is how a command line of ours begins: "heartbeat" where it is "".
 	Ours string
-	// Step, when not nil, is told what is being looked at.
-	Step func(string)
+	// Step, when not nil, is told which agent is being looked at, and how many were.
+	Step func(done, of int, agent string)
 	// probed returns what the last probe of a client has found, or nil: clients.Recall
 	// where it is nil.
 	probed func(clients.Program) (*probe.Result, error)
@@ -121,9 +121,9 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	var paused map[string]memory.Paused
 	paused, f.PausesProblem = memory.PausedOf(l.StateDir, l.Agents)
 	waiting, _ := approval.Of(l.StateDir).Waiting() // what cannot be read is said by approval list
-	for _, a := range l.Agents {
+	for i, a := range l.Agents {
 		if c.Step != nil {
-			c.Step("looking at " + a.Name)
+			c.Step(i, len(l.Agents), a.Name)
 		}
 		seen := c.agent(a)
 		seen.approvals(waiting)

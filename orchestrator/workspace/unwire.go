@@ -32,7 +32,7 @@ func Dropped(f *config.Fleet, stateDir string) ([]*Plan, error) {
 		dirs[a.Dir] = true
 		flagged[a.Name] = flagged[a.Name] || a.Settings.Rendered()
 	}
-	return unwirings(f, stateDir, nil, func(name, dir string) bool {
+	return unwirings(f, stateDir, nil, nil, func(name, dir string) bool {
 		if dir == "" {
 			return !flagged[name]
 		}
@@ -42,15 +42,15 @@ func Dropped(f *config.Fleet, stateDir string) ([]*Plan, error) {
 
 // Unwire plans the unwiring of the named agents, or of all if none is named. The
 // error is an *UnknownError if nothing was applied for a name that is not declared
-// either.
-func Unwire(f *config.Fleet, stateDir string, names ...string) ([]*Plan, error) {
+// either. step is told how far it is, or nil.
+func Unwire(f *config.Fleet, stateDir string, step Step, names ...string) ([]*Plan, error) {
 	known := map[string]bool{}
 	dirOf := map[string]string{}
 	for _, a := range f.Agents {
 		known[a.Name] = true
 		dirOf[a.Dir] = a.Name
 	}
-	plans, err := unwirings(f, stateDir, f.Agents, func(name, dir string) bool {
+	plans, err := unwirings(f, stateDir, f.Agents, step, func(name, dir string) bool {
 		known[name] = true
 		return len(names) == 0 || slices.Contains(names, name) || slices.Contains(names, dirOf[dir])
 	})
@@ -74,10 +74,19 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("cannot find agent %q: it is not declared, and nothing was applied for it", e.Agent)
 }
 
+// Step is told which agent is being looked at, and how much of it all was; nil: nobody is.
+type Step func(done, of int, agent string)
+
+func (s Step) at(done, of int, agent string) {
+	if s != nil {
+		s(done, of, agent)
+	}
+}
+
 // unwirings makes plans for each chosen directory and generated settings file (for
 // which dir is ""). The directories are those in which something was applied, and
 // those of agents.
-func unwirings(f *config.Fleet, stateDir string, agents []*config.Agent, chosen func(name, dir string) bool) ([]*Plan, error) {
+func unwirings(f *config.Fleet, stateDir string, agents []*config.Agent, step Step, chosen func(name, dir string) bool) ([]*Plan, error) {
 	file, err := owner.FileOf(f.Path)
 	if err != nil {
 		return nil, err
@@ -100,16 +109,18 @@ func unwirings(f *config.Fleet, stateDir string, agents []*config.Agent, chosen 
 			in(a.Name, a.Dir)
 		}
 	}
-	for _, r := range all {
+	for i, r := range all {
 		if !chosen(r.Agent, r.dir()) {
 			continue
 		}
+		step.at(i, len(all)+len(agents), r.Agent)
 		p := in(r.Agent, r.dir())
 		if err := p.planRetiring(r.Path); err != nil {
 			return nil, fmt.Errorf("cannot unwire agent %q: %w", r.Agent, err)
 		}
 	}
-	for _, a := range agents {
+	for i, a := range agents {
+		step.at(len(all)+i, len(all)+len(agents), a.Name)
 		if p := byDir[a.Dir]; p != nil && chosen(a.Name, a.Dir) {
 			if err := p.planUnrecorded(a, file); err != nil {
 				return nil, fmt.Errorf("cannot unwire agent %q: %w", a.Name, err)

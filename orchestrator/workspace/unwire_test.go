@@ -18,7 +18,7 @@ import (
 // unwire takes back what was applied for the names.
 func (b *bench) unwire(names ...string) []*Plan {
 	b.t.Helper()
-	plans, err := Unwire(&config.Fleet{Agents: []*config.Agent{b.agent}}, b.state, names...)
+	plans, err := Unwire(&config.Fleet{Agents: []*config.Agent{b.agent}}, b.state, nil, names...)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestUnwireOfADirectoryThatIsGone(t *testing.T) {
 func TestUnwireOfNobody(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	_, err := Unwire(&config.Fleet{Agents: []*config.Agent{b.agent}}, b.state, "nobody")
+	_, err := Unwire(&config.Fleet{Agents: []*config.Agent{b.agent}}, b.state, nil, "nobody")
 	if unknown, ok := errors.AsType[*UnknownError](err); !ok || unknown.Agent != "nobody" {
 		t.Errorf("%v", err)
 	}
@@ -267,7 +267,7 @@ func TestDiff(t *testing.T) {
 	if got := b.plan().Diff(); got != "" {
 		t.Errorf("after applying: %s", got)
 	}
-	plans, err := Unwire(&config.Fleet{Agents: nil}, b.state)
+	plans, err := Unwire(&config.Fleet{Agents: nil}, b.state, nil)
 	if err != nil || len(plans) != 1 {
 		t.Fatal(plans, err)
 	}
