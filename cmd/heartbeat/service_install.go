@@ -70,7 +70,7 @@ func (c serviceCmd) install(ctx context.Context, a *app, f *config.Fleet, u *ser
 	if live, err := askStatus(ctx, f); err == nil && found == service.Missing {
 		a.warn(fmt.Sprintf("process %d runs the fleet already: the service waits until it has ended; %s stop", live.PID, a.ours()))
 	}
-	if found == service.Other {
+	if found == service.Other && c.Manager != "launchd" { // which is told to run it anew
 		res.Do = append(res.Do, c.restartOf(at)+"   # what runs keeps the unit that it was started with")
 	}
 	res.Do = append(res.Do, c.lingering(u)...)
@@ -85,7 +85,11 @@ func (c serviceCmd) install(ctx context.Context, a *app, f *config.Fleet, u *ser
 			return nil, err
 		}
 	}
-	err := res.tell(ctx, a, at.Steps(false))
+	steps := at.Steps(false)
+	if c.runsAlready(ctx, at, found) {
+		steps = nil
+	}
+	err := res.tell(ctx, a, steps)
 	if err != nil && !c.DryRun {
 		err = fmt.Errorf("cannot start the service, whose unit is in %s: %w", at.Path, err)
 	}
@@ -135,13 +139,20 @@ func (m *managed) tell(ctx context.Context, a *app, steps []service.Command) err
 }
 
 func (c serviceCmd) restartOf(at *service.Installation) string {
-	switch {
-	case c.Manager == "launchd":
-		return "heartbeat stop"
-	case c.System:
+	if c.System {
 		return "systemctl restart " + at.Name
 	}
 	return "systemctl --user restart " + at.Name
+}
+
+// runsAlready reports whether launchd runs the unit as it is: telling it again would end
+// the run. systemd knows that itself.
+func (c serviceCmd) runsAlready(ctx context.Context, at *service.Installation, found service.Found) bool {
+	if c.Manager != "launchd" || found != service.Current {
+		return false
+	}
+	state, err := at.Ask(ctx)
+	return err == nil && state.Active == "active"
 }
 
 // lingering says how a user's own services run while nobody is logged in, where they

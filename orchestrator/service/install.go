@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
@@ -36,6 +37,10 @@ type Command struct {
 	Argv []string `json:"argv"`
 	// MayFail is true where a failure means that there was nothing to do.
 	MayFail bool `json:"-"`
+	// Until is a command that fails once this one's work is done, which goes on after it
+	// has returned; Within is how long that may take.
+	Until  []string      `json:"-"`
+	Within time.Duration `json:"-"`
 }
 
 // String is what to type.
@@ -93,16 +98,21 @@ func (u *Unit) LaunchdInstallation(home string, uid int) (*Installation, error) 
 	}
 	path := filepath.Join(folder, u.label()+".plist")
 	service := domain + "/" + u.label()
-	out := Command{Argv: []string{"launchctl", "bootout", service}, MayFail: true} // a property list is only read again after it
+	shown := []string{"launchctl", "print", service}
+	// A property list is only read again after it is out, and it is out once it has ended.
+	out := Command{Argv: []string{"launchctl", "bootout", service}, MayFail: true, Until: shown, Within: u.StopTimeout + outMargin}
 	return &Installation{
 		Name: u.label(), Path: path, Text: text,
 		start: []Command{out, {Argv: []string{"launchctl", "enable", service}}, {Argv: []string{"launchctl", "bootstrap", domain, path}}},
 		stop:  []Command{out},
-		// It is loaded at each login as long as its file is there.
-		enabled: Command{Argv: []string{"launchctl", "print", service}}, active: Command{Argv: []string{"launchctl", "print", service}},
+		// It is loaded at each login as long as its file is there, and it is not disabled.
+		enabled: Command{Argv: []string{"launchctl", "print-disabled", domain}}, active: Command{Argv: shown},
 		Logs: Command{Argv: []string{"tail", "-n", "20", filepath.Join(logs, u.Name()+".log")}},
 	}, nil
 }
+
+// outMargin is what launchd may take in addition to the stop of a service.
+const outMargin = 10 * time.Second
 
 // Steps are the commands that install, or uninstall, runs.
 func (i *Installation) Steps(uninstall bool) []Command {
@@ -197,11 +207,16 @@ func (e *CommandError) Error() string {
 // Unwrap returns the cause; exec.ErrNotFound where there is no such program.
 func (e *CommandError) Unwrap() error { return e.err }
 
+// ExitCode is that of an error: the command's own means something else.
+func (*CommandError) ExitCode() int { return 1 }
+
 // Hint says what to do.
 func (e *CommandError) Hint() string {
 	switch {
 	case errors.Is(e.err, exec.ErrNotFound):
 		return "this machine has no such service manager: heartbeat service print writes the unit for another one; in a container, heartbeat run is the entry point"
+	case e.Command.Argv[0] == "launchctl" && strings.Contains(strings.ToLower(e.Said), "domain"):
+		return "nobody is logged in at this machine's screen: log in there once; or: heartbeat service install --system as root"
 	case strings.Contains(e.Said, "connect to bus") || strings.Contains(e.Said, "connect to user scope bus"):
 		return `your own service manager does not run: "sudo loginctl enable-linger USER" starts it, then log in again; or: heartbeat service install --system as root`
 	}
@@ -220,7 +235,32 @@ func (c Command) Run(ctx context.Context) (out string, err error) {
 		said := strings.TrimSpace(stderr.String())
 		return out, &CommandError{Command: c, Said: said[:min(len(said), mostSaid)], err: err}
 	}
-	return out, nil
+	return out, c.await(ctx)
+}
+
+// awaitEvery is how often Until is asked.
+const awaitEvery = 200 * time.Millisecond
+
+// await waits for Until.
+func (c Command) await(ctx context.Context) error {
+	if c.Until == nil {
+		return nil
+	}
+	late, cancel := context.WithTimeout(ctx, c.Within)
+	defer cancel()
+	for {
+		err := exec.CommandContext(late, c.Until[0], c.Until[1:]...).Run()
+		switch {
+		case late.Err() != nil && ctx.Err() == nil:
+			return &CommandError{Command: c, err: fmt.Errorf("it has not ended within %s", c.Within)}
+		case err != nil:
+			return ctx.Err()
+		}
+		select {
+		case <-late.Done():
+		case <-time.After(awaitEvery):
+		}
+	}
 }
 
 // mostSaid is how many bytes of what a command prints are repeated.
@@ -236,16 +276,7 @@ type State struct {
 // asked.
 func (i *Installation) Ask(ctx context.Context) (State, error) {
 	if i.enabled.Argv[0] == "launchctl" {
-		said, err := i.active.Run(ctx)
-		switch {
-		case errors.Is(err, exec.ErrNotFound):
-			return State{}, err
-		case err != nil:
-			return State{Enabled: "disabled", Active: "inactive"}, nil
-		case strings.Contains(said, "state = running"):
-			return State{Enabled: "enabled", Active: "active"}, nil
-		}
-		return State{Enabled: "enabled", Active: "inactive"}, nil
+		return i.askLaunchd(ctx)
 	}
 	enabled, err := i.enabled.Run(ctx)
 	if err != nil && enabled == "" { // otherwise it says a state and fails
@@ -259,4 +290,29 @@ func (i *Installation) Ask(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	return State{Enabled: enabled, Active: active}, nil
+}
+
+// askLaunchd is Ask for launchd, which shows a service while it is loaded.
+func (i *Installation) askLaunchd(ctx context.Context) (State, error) {
+	said, err := i.active.Run(ctx)
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return State{}, err
+	case err == nil && strings.Contains(said, "state = running"):
+		return State{Enabled: "enabled", Active: "active"}, nil
+	case err == nil:
+		return State{Enabled: "enabled", Active: "inactive"}, nil
+	}
+	s := State{Enabled: "enabled", Active: "inactive"} // at the next login
+	if _, err := os.Lstat(i.Path); errors.Is(err, fs.ErrNotExist) {
+		s.Enabled = "not-found"
+		return s, nil
+	}
+	disabled, err := i.enabled.Run(ctx)
+	for line := range strings.Lines(disabled) {
+		if name, is, _ := strings.Cut(strings.TrimSpace(line), " => "); err == nil && name == `"`+i.Name+`"` && (is == "disabled" || is == "true") {
+			s.Enabled = "disabled"
+		}
+	}
+	return s, nil
 }

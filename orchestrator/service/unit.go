@@ -185,6 +185,7 @@ func (u *Unit) LaunchdSteps() []string {
 		}
 	}
 	return []string{
+		"mkdir -p ~/Library/LaunchAgents",
 		fmt.Sprintf("heartbeat service print launchd > ~/Library/LaunchAgents/%s.plist", label),
 		fmt.Sprintf("launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/%s.plist", label),
 	}
