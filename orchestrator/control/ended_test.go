@@ -4,15 +4,20 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"reflect"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/status"
 )
 
 // calls are all that a client asks for, by method.
@@ -83,4 +88,45 @@ func endsIn(t *testing.T, dir, answer string) {
 			}()
 		}
 	}()
+}
+
+// TestTheAnswerToAStopIsWrittenBeforeItsSchedulerEnds: a scheduler without sessions ended
+// while it still wrote the answer, and stop said that it had failed.
+func TestTheAnswerToAStopIsWrittenBeforeItsSchedulerEnds(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &endingFleet{end: cancel, gone: func() bool {
+		_, err := os.Lstat(socketPath(dir))
+		return errors.Is(err, os.ErrNotExist)
+	}}
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, dir, status.Run{PID: 1}, f, slog.New(slog.DiscardHandler)) }()
+	c := await(t, dir, 1)
+	stopped := make(chan error, 1)
+	go func() {
+		_, err := c.Stop(t.Context(), false)
+		stopped <- err
+	}()
+	if err := <-served; err != nil || !f.answered.Load() {
+		t.Errorf("it has ended, %v, and the answer is ready: %t", err, f.answered.Load())
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+}
+
+// endingFleet ends at once when it is asked to stop, and has the answer ready once nobody
+// can connect any more.
+type endingFleet struct {
+	fleet
+	end      func()
+	gone     func() bool
+	answered atomic.Bool
+}
+
+func (f *endingFleet) Stop(bool) {
+	f.end()
+	testbed.Await(5*time.Second, f.gone)
+	f.answered.Store(true)
 }

@@ -87,15 +87,20 @@ func answer(ctx context.Context, l net.Listener, run status.Run, s Scheduler, lo
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: peer.With,
 	}
+	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if server.Shutdown(last) != nil {
 			_ = server.Close()
 		}
 	})
-	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	err := server.Serve(l)
+	if !stop() {
+		<-ended // Serve returns before the last answers are written, and our process may end then
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("cannot serve the control socket: %w", err)
 	}
 	return nil
