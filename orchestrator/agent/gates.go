@@ -96,7 +96,7 @@ func preflight(a *Agent, _ time.Time) *Reason {
 func onClient(a *Agent, _ time.Time) *Reason {
 	switch c := a.past.client; {
 	case c.probed:
-		return &Reason{State: status.Idle, Text: c.is.Name + " is new here, and is being probed"}
+		return &Reason{State: status.Idle, Text: c.is.Name + " is new here, and is being probed, which takes half a minute or so", GoesOn: true}
 	case c.held:
 		return &Reason{State: status.Held, Text: c.is.Name + " does not do what heartbeat relies on: " + c.is.Breaks, Fix: c.is.Fix, GoesOn: true}
 	}
@@ -107,7 +107,7 @@ func recovering(a *Agent, _ time.Time) *Reason {
 	if a.life.is != Recovering {
 		return nil
 	}
-	return &Reason{State: status.Idle, Text: "recovering"}
+	return &Reason{State: status.Idle, Text: "recovering", GoesOn: true}
 }
 
 // beingChecked: the entry that its last session left is being checked.
@@ -153,7 +153,7 @@ func inPlace(a *Agent, _ time.Time) *Reason {
 	case Lost:
 		return &Reason{State: status.Idle, Text: a.place.why}
 	case Retaking:
-		return &Reason{State: status.Idle, Text: cmp.Or(a.place.why, "its directory is being locked again")}
+		return &Reason{State: status.Idle, Text: cmp.Or(a.place.why, "its directory is being locked again"), GoesOn: true}
 	case Ours:
 	}
 	return nil

@@ -88,10 +88,14 @@ func checkCursor(_ *Facts, a *Agent) []Finding {
 	}}
 }
 
-// checkOrphan: an entry in flight whose session is gone.
+// checkOrphan: an entry in flight whose session is gone. One that is to be checked, or whose
+// check has not passed, is none: it waits for a run.
 func checkOrphan(f *Facts, a *Agent) []Finding {
 	q := a.Queue
 	if q.InFlight == nil || q.InFlight.Failure != "" || !a.idle() || q.Err != nil { // it continues
+		return nil
+	}
+	if s := q.InFlight.State; s == inbox.Checking || s == inbox.Unproven {
 		return nil
 	}
 	return []Finding{{

@@ -34,6 +34,7 @@ func queueFixtures() []fixture {
 			func(r *rig) { r.put(inboxFile, "one\ntwo\n"); r.put("work/.heartbeat/.inbox-offset", "8\n") },
 		},
 		{"orphan", Warning, true, (*rig).offer, (*rig).bury},
+		{"orphan", Warning, true, (*rig).offer, (*rig).finish}, // its check has yet to run
 		{ // somebody works there: it is no orphan
 			"orphan", Warning, false,
 			func(r *rig) { r.offer(); r.wiredEntry("", "") },

@@ -236,6 +236,19 @@ func (r *rig) offer() {
 	})
 }
 
+// finish ends the turn of the first entry, which is to be checked.
+func (r *rig) finish() {
+	r.t.Helper()
+	r.offer()
+	r.queue(func(q *inbox.Held) error {
+		_, err := q.Advance(inbox.Taken, "")
+		if err == nil {
+			_, err = q.Check(inbox.Acknowledgement{Reply: "done"})
+		}
+		return err
+	})
+}
+
 // bury files the first entry as a dead letter.
 func (r *rig) bury() {
 	r.t.Helper()

@@ -48,7 +48,7 @@ type AgentState struct {
 	Until  time.Time    `json:"until,omitzero"`
 	Reason foreign.Text `json:"reason,omitempty"`
 	// Fix is what to change against Reason, where that is known. GoesOn is true for an
-	// agent that is held until then and continues by itself.
+	// agent that continues by itself once that is changed or, idle, soon.
 	Fix    foreign.Text `json:"fix,omitempty"`
 	GoesOn bool         `json:"goes_on,omitempty"`
 	// Lasts is true while the agent is held until a person resumes it or its

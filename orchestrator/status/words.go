@@ -33,6 +33,8 @@ func (a Agent) Note(now time.Time) string {
 		return ""
 	}
 	switch {
+	case a.State == Idle && a.GoesOn:
+		return "waiting: " + a.Reason.String()
 	case a.Phase == hook.Unattended && a.Attached > 0:
 		return "a person uses its session; prompts continue when they have left"
 	case a.Phase == hook.Unattended:

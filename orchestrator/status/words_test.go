@@ -54,13 +54,14 @@ func TestNotesOfWhatWaits(t *testing.T) {
 		"a turn is running that did not come from the queue; a person may have started it":      {AgentState: AgentState{State: Running, Phase: hook.Turn}},
 		"Stop hooks other than heartbeat's run at the end of its turn; prompts come after them": {AgentState: AgentState{State: Running, Phase: hook.Settling}},
 		"background tasks of its last turn still run; prompts come after them":                  {AgentState: AgentState{State: Running, Phase: hook.Background}},
-		"": {AgentState: AgentState{State: Running, Phase: hook.Waiting}},
+		"waiting: claude is new here":                                                           {AgentState: AgentState{State: Idle, Reason: "claude is new here", GoesOn: true}},
+		"":                                                                                      {AgentState: AgentState{State: Running, Phase: hook.Waiting}},
 	} {
 		a.Depth.Entries = 1
 		if got := a.Note(now); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		if a.Depth.Entries = 0; a.State == Running && a.Note(now) != "" {
+		if a.Depth.Entries = 0; (a.State == Running || a.State == Idle) && a.Note(now) != "" {
 			t.Errorf("with nothing queued: %q", a.Note(now))
 		}
 	}
