@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/user"
@@ -17,6 +18,7 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inpath"
+	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/service"
 	"heartbeat/orchestrator/state"
@@ -90,6 +92,9 @@ func (c serviceCmd) run(ctx context.Context, a *app) (result, error) {
 	u, home, err := c.unit(a, fleet)
 	if err != nil {
 		return nil, err
+	}
+	if c.Action == "install" || c.Action == "print" {
+		warnOfLacking(a, fleet, append(slices.Clone(u.Env), "HOME="+home))
 	}
 	if c.Action != "print" {
 		return c.manage(ctx, a, fleet, u, home)
@@ -165,6 +170,34 @@ func (c serviceCmd) unit(a *app, f *config.Fleet) (*service.Unit, string, error)
 	}
 	u.Env, err = c.environment(who.HomeDir)
 	return u, who.HomeDir, err
+}
+
+// warnOfLacking warns of what agents' sessions log in by here and not in a service with an
+// environment: everybody can read a unit, so that secrets are not in it.
+func warnOfLacking(a *app, f *config.Fleet, env []string) {
+	agents := map[string][]string{} // :: variable
+	for _, agent := range f.Agents {
+		names, err := launch.Lacking(agent, env)
+		if err != nil {
+			continue // doctor says it
+		}
+		for _, name := range names {
+			agents[name] = append(agents[name], agent.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		a.warn(fmt.Sprintf("%s is set here, and sessions of the service do not have it (%s): put it into a file that only you can read, and name that in the fleet's file: defaults: {env-file: …}",
+			name, someOf(agents[name])))
+	}
+}
+
+// someOf lists a few names.
+func someOf(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
 }
 
 // longestEnd returns how long the slowest session may take from SIGTERM to SIGKILL.

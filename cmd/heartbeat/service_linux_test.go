@@ -110,6 +110,29 @@ func TestServicePrint(t *testing.T) {
 	}
 }
 
+// TestAServiceWithoutTheKeyOfThisShellIsWarnedOf: a unit holds no secret, and the service
+// started without a login, and without a word.
+func TestAServiceWithoutTheKeyOfThisShellIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env = append(w.env, "ANTHROPIC_API_KEY=made-up")
+	w.put("heartbeat.yaml", oneAgent)
+	w.put("key.env", "ANTHROPIC_API_KEY=made-up\n")
+	if err := os.Chmod(filepath.Join(w.dir, "key.env"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const says = "ANTHROPIC_API_KEY is set here, and sessions of the service do not have it (triage): "
+	for _, action := range []string{"print", "install --dry-run"} {
+		if o := w.run(append([]string{"service"}, strings.Fields(action)...)...); o.status != 0 || !strings.Contains(o.stderr, says) || strings.Contains(o.stdout+o.stderr, "made-up") {
+			t.Errorf("%s: %+v", action, o)
+		}
+	}
+	w.put("heartbeat.yaml", oneAgent+"    env-file: key.env\n")
+	if o := w.run("service", "print"); o.status != 0 || strings.Contains(o.stderr, "is set here") {
+		t.Errorf("with an env-file: %+v", o)
+	}
+}
+
 // container runs heartbeat as the first process of a PID namespace.
 func (w *world) container(args ...string) *exec.Cmd {
 	w.t.Helper()

@@ -9,6 +9,7 @@ package client
 
 import (
 	"cmp"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -268,6 +269,25 @@ type Variables struct {
 	Sandbox string
 	// Clouds are the switches (see On) for other providers.
 	Clouds []Cloud
+}
+
+// Access reports whether a variable says by what the client logs in, or where.
+func (v Variables) Access(name string) bool {
+	if name == v.Key || name == v.Token || name == v.Login || name == v.Base {
+		return true
+	}
+	if slices.ContainsFunc(v.Clouds, func(c Cloud) bool { return name == c.Switch || slices.Contains(c.Whose, name) }) {
+		return true
+	}
+	return v.LogsIn(name)
+}
+
+// LogsIn reports whether the client may log in by a variable (Logins).
+func (v Variables) LogsIn(name string) bool {
+	return slices.ContainsFunc(v.Logins, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
 }
 
 // Cloud is a provider that is used with credentials of another kind.

@@ -28,6 +28,30 @@ func Environment(a *config.Agent) ([]string, error) {
 	return append(env, envDir+"="+a.Dir), nil
 }
 
+// Lacking returns the names of the variables by which the client of an agent's sessions logs
+// in, or chooses its provider, with our environment, and which its sessions would not have
+// with base: neither its env-file nor its env sets them.
+func Lacking(a *config.Agent, base []string) ([]string, error) {
+	here, err := Environment(a)
+	if err != nil {
+		return nil, err
+	}
+	there, err := preflight.Variables(a, base)
+	if err != nil {
+		return nil, err
+	}
+	known := client.Claude.Variables
+	var names []string
+	for _, kv := range here {
+		name, value, _ := strings.Cut(kv, "=")
+		if value != "" && known.Access(name) && client.In(there)(name) == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
 // envDir is the agent's directory, by the name that scripts for heartbeat-rs know.
 const envDir = "AGENT_DIR"
 

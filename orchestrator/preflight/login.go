@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -109,24 +108,19 @@ func (c Client) perhaps(all []Settings) string {
 		}
 	}
 	known := client.Claude.Variables
-	for _, pattern := range known.Logins {
-		like := func(name string) bool {
-			ok, err := path.Match(pattern, name)
-			return ok && err == nil && name != known.Key
+	like := func(name string) bool { return name != known.Key && known.LogsIn(name) }
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		if like(name) && c.Env[name] != "" {
+			return name
 		}
-		for _, name := range slices.Sorted(maps.Keys(c.Env)) {
-			if like(name) && c.Env[name] != "" {
-				return name
-			}
+	}
+	for _, s := range all {
+		if s.Report == nil {
+			continue
 		}
-		for _, s := range all {
-			if s.Report == nil {
-				continue
-			}
-			for _, name := range slices.Sorted(maps.Keys(s.Report.Env)) {
-				if like(name) && s.Report.Env[name] != "" {
-					return name + " in " + s.Name
-				}
+		for _, name := range slices.Sorted(maps.Keys(s.Report.Env)) {
+			if like(name) && s.Report.Env[name] != "" {
+				return name + " in " + s.Name
 			}
 		}
 	}
