@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -105,8 +106,12 @@ func thinLong(folder *durable.Folder, added string) {
 	}
 }
 
-// longTry is the file with which Unhandable finds out whether one can be written.
-const longTry = ".prompt-try"
+// longTry is the file with which Unhandable finds out whether one can be written, and tryRoom
+// is for what else a session writes before that.
+const (
+	longTry = ".prompt-try"
+	tryRoom = 256 << 10
+)
 
 // Unhandable returns why a session could not hand over what it would begin with, or nil:
 // the client cuts it, and the file by which it gets there cannot be written.
@@ -118,10 +123,22 @@ func Unhandable(p inbox.Place) error {
 	if err != nil || client.Claude.Carries(text) || !client.Claude.Hooks.Cuts("", text) {
 		return nil // what else is wrong with the queue is said elsewhere
 	}
+	what, err := trial(text)
+	if err != nil {
+		return err
+	}
 	return inHome(p.Home, func(folder *durable.Folder) error {
-		err := folder.Put(longTry, []byte(text))
+		err := folder.Put(longTry, what)
 		return errors.Join(err, folder.Remove(longTry))
 	})
+}
+
+// trial takes as much room as a session needs to hand a text over: before the file, the
+// record of what is in flight is written, with the text as JSON, perhaps beside the one that
+// it replaces.
+func trial(text string) ([]byte, error) {
+	asJSON, err := json.Marshal(text)
+	return slices.Concat([]byte(text), asJSON, asJSON, make([]byte, tryRoom)), err
 }
 
 // mayHoldLong reports whether a queue's files are so large that a long prompt may be in

@@ -228,3 +228,28 @@ func TestAnOldFileThatStaysKeepsNothingBack(t *testing.T) {
 		t.Errorf("it is not handed over: status %d; %s", r.status, l.log())
 	}
 }
+
+// TestATrialNeedsTheRoomOfAHandOver: on a disk with room for the text alone, six sessions
+// were paid for that could record what they took, and not write the file.
+func TestATrialNeedsTheRoomOfAHandOver(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\u2028\"<x>", 20<<10)
+	l := newLab(t)
+	l.append(long)
+	l.locked(func(h *inbox.Held) {
+		e, err := h.Next()
+		if err == nil {
+			_, err = h.Offer(e, inbox.Offering{Via: inbox.ViaStop})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	record, err := os.Stat(filepath.Join(l.home, ".in-flight"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if what, err := trial(long); err != nil || int64(len(what)) < int64(len(long))+2*record.Size() {
+		t.Errorf("the trial has %d bytes, the text %d, its record %d; %v", len(what), len(long), record.Size(), err)
+	}
+}

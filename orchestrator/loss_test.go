@@ -152,3 +152,39 @@ func TestALossIsToldAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestALossAfterARetryIsToldToo: as many dead letters were lost ones as before.
+func TestALossAfterARetryIsToldToo(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		stop := r.run()
+		defer stop()
+		synctest.Wait()
+		if _, err := r.s.Pause("a"); err != nil {
+			t.Fatal(err)
+		}
+		inboxFile := r.agent("a").Inbox
+		replaced := func() {
+			if err := errors.Join(os.WriteFile(inboxFile+".new", []byte("other\n"), 0o600), os.Rename(inboxFile+".new", inboxFile)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.send("a", 2)
+		r.sleep(2 * sweepEvery)
+		replaced()
+		r.sleep(2 * sweepEvery)
+		if told := r.journal("queue-lost"); len(told) != 1 {
+			t.Fatalf("told at first: %+v", told)
+		}
+		// Before anybody looks, they are queued again, and go again.
+		if n, err := queue.Retry(t.Context(), r.agent("a"), nil, true); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+		replaced()
+		_ = queue.LookInto(r.agent("a"))
+		r.sleep(2 * sweepEvery)
+		if told := r.journal("queue-lost"); len(told) != 2 {
+			t.Errorf("told: %+v", told)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
@@ -27,7 +28,7 @@ func (l *Lost) News(a *config.Agent) (n int, last inbox.DeadEntry) {
 	if l.begun && !l.count.More && l.stamp.Still(path) {
 		return 0, last
 	}
-	stamp, before := stampOf(path), l.count.Lost
+	stamp, before, newest := stampOf(path), l.count.Lost, l.count.LastLost.At
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		*l = Lost{stamp: stamp, begun: true}
 		return 0, last
@@ -41,7 +42,27 @@ func (l *Lost) News(a *config.Agent) (n int, last inbox.DeadEntry) {
 		l.begun = !l.count.More
 		return 0, last
 	}
-	return max(0, l.count.Lost-before), l.count.LastLost
+	if n = l.count.Lost - before; n <= 0 && l.count.LastLost.At.After(newest) {
+		n = lostAfter(a, newest) // others were queued again, or deleted, meanwhile
+	}
+	return max(0, n), l.count.LastLost
+}
+
+// lostAfter counts the entries that were taken out of the inbox after a time.
+func lostAfter(a *config.Agent, at time.Time) (n int) {
+	_ = Read(context.Background(), a, func(q *inbox.Queue) error { // what cannot be read is counted later
+		var all inbox.Mark
+		for d, err := range q.DeadLettersFrom(&all) {
+			if err != nil {
+				return err
+			}
+			if d.Reason == inbox.Lost && d.At.After(at) {
+				n++
+			}
+		}
+		return nil
+	})
+	return n
 }
 
 // Recheck returns the part of a loss that is not in the agent's present queue, or nil: another
