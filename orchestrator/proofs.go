@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -137,8 +138,9 @@ func (c course) counts(n *count, r session.Report) session.Report {
 		said = max(said, r.Outcome.Acknowledged)
 	}
 	if said > n.says || c.proves(n) && (r.Outcome != nil && said > len(n.done) || slices.ContainsFunc(r.Answers, n.lacks)) {
-		c.compare(n)
-		c.keeps(&n.mark)
+		if c.compare(n) {
+			c.keeps(&n.mark)
+		}
 	}
 	if n.says = max(n.says, said); !c.proves(n) {
 		return r
@@ -163,12 +165,12 @@ func (c course) proves(n *count) bool { return c.def.Until != nil || n.forged }
 func (n *count) lacks(a hook.Answered) bool { return a.Done != "" && !n.done[a.Done] }
 
 // compare looks for what the files of the session's queue call done although it is
-// not proven.
-func (c course) compare(n *count) {
+// not proven, and reports whether it could tell. If not, the mark is where it was.
+func (c course) compare(n *count) bool {
 	is, err := c.desk.Forged(context.Background(), c.def, c.m.key, &n.mark)
 	if err != nil {
 		c.log.Warn("cannot compare what is called done with what is proven", "agent", c.m.Name, "err", err)
-		return
+		return false
 	}
 	n.forged = n.forged || is.Forged
 	for _, delivery := range is.Done {
@@ -179,6 +181,7 @@ func (c course) compare(n *count) {
 	if len(is.Filed) > 0 {
 		c.happened(c.m, func(time.Time) { c.m.DeadLettered() })
 	}
+	return true
 }
 
 // keeps has the mark outlive this scheduler.
@@ -189,9 +192,13 @@ func (c course) keeps(m *inbox.OutboxMark) {
 }
 
 // settles compares once more when a session has ended, and what is demanded of its
-// queue's entries.
+// queue's entries. If it cannot compare, both are owed: what the outbox calls done would
+// be filed twice, as gone and as forged.
 func (c course) settles(n *count) {
-	c.compare(n)
+	if !c.compare(n) {
+		c.keeps(&n.mark)
+		return
+	}
 	c.keeps(nil)
 	forged, err := c.desk.Settle(context.Background(), c.def, c.m.key)
 	if err != nil {
@@ -200,4 +207,22 @@ func (c course) settles(n *count) {
 	if forged > 0 {
 		c.happened(c.m, func(time.Time) { c.m.DeadLettered() })
 	}
+}
+
+// owed compares what an earlier session has left, if that could not be done when it had
+// ended. After an error no other session may begin: its mark would take the place of the
+// earlier one's, and what that one has forged would never be found.
+func (c course) owed() error {
+	book, err := c.desk.Book(c.m.key)
+	if err != nil || book.Mark() == nil {
+		return err
+	}
+	forged, err := c.desk.Left(context.Background(), c.def, c.m.key)
+	if forged > 0 {
+		c.happened(c.m, func(time.Time) { c.m.DeadLettered() })
+	}
+	if err != nil {
+		return fmt.Errorf("cannot compare what the last session has left with what is proven: %w", err)
+	}
+	return nil
 }

@@ -77,6 +77,9 @@ func (c course) start() (launched, error) {
 		c.directories.inspect(c.m)
 		return launched{}, errNotAdmitted
 	}
+	if err := c.owed(); err != nil {
+		return launched{}, err
+	}
 	env, err := launch.Environment(c.def)
 	if err != nil {
 		return launched{}, err
