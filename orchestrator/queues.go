@@ -27,7 +27,6 @@ func hasWork(d inbox.Depth) bool {
 type queues struct {
 	*Scheduler
 	unwatch context.CancelFunc // ends the watch of the inboxes
-	round   int                // of checking all queues
 	// backlogs are what readers are told of the queues.
 	backlogs status.Backlogs
 }
@@ -238,17 +237,17 @@ func (q *queues) around(ctx context.Context) {
 	q.sweep(ctx, every)
 }
 
-// sweep checks every agent's queue at intervals.
+// sweep checks every agent's queue at intervals, and looks into each of them every
+// wholeRounds rounds. Two may run at once: one regularly, one where nobody notifies.
 func (q *queues) sweep(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	for {
+	for round := 1; ; round++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			q.round++
-			q.lookAtAll(func(i int) bool { return (i+q.round)%wholeRounds == 0 })
+			q.lookAtAll(func(i int) bool { return (i+round)%wholeRounds == 0 })
 		}
 	}
 }
