@@ -177,7 +177,10 @@ func meaning(a inbox.Answer) []string {
 	if a.Missing > 0 {
 		lines = append(lines, "loses "+vanished(a))
 	}
-	if a.Repeats+a.Loses+a.Missing == 0 {
+	switch {
+	case a.MissingUnknown:
+		lines = append(lines, "may lose prompts that are not in the inbox any more: that could not be told")
+	case a.Repeats+a.Loses+a.Missing == 0:
 		lines = append(lines, "repeats and loses nothing")
 	}
 	return lines
@@ -197,6 +200,10 @@ func vanished(a inbox.Answer) string {
 
 // missing says of the prompts that are not in the inbox any more which they are.
 func (q question) missing(p *page) {
+	if why := q.Question.MissingUnknown; why != "" {
+		p.lines("", "It cannot be told which queued prompts are not in the inbox any more: "+why+". Whatever you answer, each of them becomes a dead letter, lost.")
+		return
+	}
 	n := 0
 	for _, a := range q.Question.Answers {
 		n = max(n, a.Missing)

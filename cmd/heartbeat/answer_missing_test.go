@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/status"
 )
 
@@ -88,5 +89,20 @@ func TestADeadLetterWithoutItsTextIsNotAdvisedToBeRetried(t *testing.T) {
 	some := status.TakenOut{Entries: 2, Textless: 1}
 	if got := some.Remedy(); !strings.Contains(got, "retry ID") || !strings.Contains(got, "send the others again") {
 		t.Errorf("where one has its text: %s", got)
+	}
+}
+
+// TestAnAnswerOfWhichTheLossIsUnknownDoesNotSayThatItLosesNothing.
+func TestAnAnswerOfWhichTheLossIsUnknownDoesNotSayThatItLosesNothing(t *testing.T) {
+	t.Parallel()
+	a := inbox.Answer{Name: "start", MissingUnknown: true}
+	if got := strings.Join(meaning(a), "; "); !strings.HasSuffix(got, "could not be told") || strings.Contains(got, "loses nothing") {
+		t.Error(got)
+	}
+	var shown page
+	asked := &inbox.Question{Why: "why", MissingUnknown: "the disk is slow", Answers: []inbox.Answer{a}}
+	question{"triage", asked, "heartbeat"}.text(&shown)
+	if got := strings.Join(strings.Fields(shown.buf.String()), " "); !strings.Contains(got, "not in the inbox any more: the disk is slow.") {
+		t.Error(got)
 	}
 }

@@ -15,7 +15,8 @@ type Vanished struct {
 // foreseen calls do with each entry that becomes a dead letter, Lost, whatever a person
 // answers to what the queue asks: it was queued, stands nowhere in the inbox, and nothing
 // says that it was done. Where the sidecar is gone, nothing tells what was done, and where
-// only a size is known, nothing tells what it was: of that it says nothing.
+// only a size is known, nothing tells what it was: of that it says nothing. why is what
+// happened to the inbox, as Gone.Why; "": nothing, and do is not called.
 func (q *lane) foreseen(do func(DeadEntry)) (why string, err error) {
 	m, _, err := q.readMeta()
 	if err != nil || m == nil || m.unknown() {
@@ -35,6 +36,9 @@ func (q *lane) foreseen(do func(DeadEntry)) (why string, err error) {
 		return "", err
 	}
 	v := &view{source: s, flight: f, before: m, cursorFile: c}
+	// Nothing that stands behind the cursor is missing. Where the cursor is to be is what the
+	// queue asks, so it is taken for the first byte that still has its text: the space before
+	// that (Punched) was given back.
 	if m.Ino == s.ino {
 		v.verdict.cursor = min(m.Punched, s.size)
 	}
@@ -67,15 +71,22 @@ func (q *lane) goneAsking() (g Gone, err error) {
 	return g, err
 }
 
-// foresee adds to a question what each answer loses that is not in the inbox.
-func (q *lane) foresee(asked *Question) error {
+// foresee adds to a question what each answer loses that is not in the inbox. A question
+// for which that cannot be told can be answered all the same, and says so.
+func (q *lane) foresee(asked *Question) {
 	n := 0
 	_, err := q.foreseen(func(d DeadEntry) {
 		if n++; len(asked.Missing) < mostGone {
 			asked.Missing = append(asked.Missing, Vanished{ID: d.ID, Prompt: decode(d.Raw(), false).prompt})
 		}
 	})
+	if err != nil {
+		asked.Missing, asked.MissingUnknown = nil, err.Error()
+	}
 	for i := range asked.Answers {
+		if asked.Answers[i].MissingUnknown = err != nil; err != nil {
+			continue
+		}
 		asked.Answers[i].Missing = n
 		for _, gone := range asked.Missing {
 			if gone.ID != "" {
@@ -83,5 +94,4 @@ func (q *lane) foresee(asked *Question) error {
 			}
 		}
 	}
-	return err
 }

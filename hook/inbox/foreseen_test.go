@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,5 +150,58 @@ func TestACutIsSeenThoughPromptsWereSentSince(t *testing.T) {
 		if got := len(r.drain()); got != 2 || len(r.dead()) != len(want) {
 			t.Errorf("%d done: %d handed over, dead letters %+v", done, got, r.dead())
 		}
+	}
+}
+
+// lasting is a context that ends when it has been asked a few times.
+type lasting struct {
+	context.Context
+	times int
+}
+
+func (l *lasting) Err() error {
+	if l.times--; l.times < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// TestAQuestionIsAskedThoughWhatIsMissingCannotBeTold: an error of that preview took the
+// question with it, and nobody could answer.
+func TestAQuestionIsAskedThoughWhatIsMissingCannotBeTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	for _, l := range [][2]string{{"a", "one"}, {"b", "two"}, {"c", "three"}, {"d", "four"}} {
+		r.send(l[0], l[1])
+	}
+	r.do(2)
+	r.put("inbox.jsonl", r.firstOf())
+	want, err := r.Question()
+	if err != nil || want == nil || len(want.Missing) != 2 {
+		t.Fatalf("%+v, %v", want, err)
+	}
+	untold := 0
+	for times := range 100 {
+		r.Within(&lasting{t.Context(), times})
+		asked, err := r.Question()
+		switch {
+		case err != nil:
+		case len(asked.Answers) != len(want.Answers):
+			t.Errorf("%d answers, want %d", len(asked.Answers), len(want.Answers))
+		case asked.MissingUnknown == "":
+			if len(asked.Missing) != 2 {
+				t.Errorf("it says that %d are missing", len(asked.Missing))
+			}
+		default:
+			untold++
+			for _, a := range asked.Answers {
+				if !a.MissingUnknown || a.Missing+len(a.MissingIDs)+len(asked.Missing) > 0 {
+					t.Errorf("it is not known what is missing, and it says %+v, %+v", asked.Missing, a)
+				}
+			}
+		}
+	}
+	if untold == 0 {
+		t.Error("the question is asked only where what is missing can be told")
 	}
 }

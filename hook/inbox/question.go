@@ -26,6 +26,9 @@ type Question struct {
 	// Missing are the first entries that every answer loses, because they do not stand in
 	// the inbox any more (Answer.Missing).
 	Missing []Vanished `json:"missing,omitempty"`
+	// MissingUnknown is why it is not known whether there are such entries, and which; then
+	// Missing, and what the answers say of it, is empty. "": it is known.
+	MissingUnknown string `json:"missing_unknown,omitempty"`
 }
 
 // Answer is a place in the inbox where the queue may continue.
@@ -50,9 +53,10 @@ type Answer struct {
 	// Missing counts the entries that were queued, stand nowhere in the inbox and are not
 	// done: they become dead letters, Lost, with their text where that is known. MissingIDs
 	// are the ids of the first ones, as far as they have one. What is not certain is not
-	// among them.
-	Missing    int      `json:"missing,omitempty"`
-	MissingIDs []string `json:"missing_ids,omitempty"`
+	// among them. MissingUnknown: there may be some, see Question.
+	Missing        int      `json:"missing,omitempty"`
+	MissingIDs     []string `json:"missing_ids,omitempty"`
+	MissingUnknown bool     `json:"missing_unknown,omitempty"`
 	// Next is the prompt of the first entry after it, or "".
 	Next string `json:"next,omitempty"`
 }
@@ -131,7 +135,8 @@ func (q *lane) question(offsets []int64) (*Question, error) {
 	if err := q.answers(s, asked, places, last); err != nil {
 		return nil, err
 	}
-	return asked, q.foresee(asked)
+	q.foresee(asked)
+	return asked, nil
 }
 
 // places returns the offsets that are known before the inbox is read, and the entry
