@@ -298,12 +298,23 @@ func (t *Told) repeat(v View) []Notice {
 	if t.Missed > 1 {
 		n.Times = t.Missed
 	}
-	if more := t.Missed - len(t.Pending); more > 0 {
+	switch more := t.Missed - len(t.Pending); {
+	case more == 0:
+	case len(t.Pending) == 0: // those that had a text were undone, as only dead letters are
+		n.Text = prompts(more)
+	default:
 		n.Text = fmt.Sprintf("%d more; %s", more, n.Text)
 	}
 	t.At, t.Missed, t.Pending, t.PendingOf = now, 0, nil, nil
 	t.Reminders++
 	return []Notice{n}
+}
+
+func prompts(n int) string {
+	if n == 1 {
+		return "1 prompt"
+	}
+	return fmt.Sprintf("%d prompts", n)
 }
 
 // forgets takes out of what was not told what is not so any more.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -237,6 +238,32 @@ func TestSeveralAtOnceAreOneNotice(t *testing.T) {
 	all := Decide(View{Now: w.now, Began: w.began, Happened: w.events, Sees: func(string) bool { return true }, Knows: func(string) bool { return true }}, w.memory)
 	if len(all) != 1 || all[0].Times != 7 || all[0].Text != "2 more; no. 3; no. 4; no. 5; no. 6; no. 7" {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestWhereAllThatIsNamedWasUndoneTheOthersAreCounted: the texts of the last ones are kept;
+// when those were undone, a notice said "15 more; " of nothing.
+func TestWhereAllThatIsNamedWasUndoneTheOthersAreCounted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		undone int // of the last ones, of 20
+		want   string
+	}{
+		{0, "15 more; no. 16; no. 17; no. 18; no. 19; no. 20"},
+		{4, "15 more; no. 16"},
+		{5, "15 prompts"},
+		{19, "1 prompt"},
+	} {
+		w := newWorld(t)
+		for i := range 20 {
+			w.happens("a/given-up")
+			w.events[i].Of = fmt.Sprint(i)
+		}
+		stands := func(_, of string) bool { n, _ := strconv.Atoi(of); return n < 20-tt.undone }
+		all := Decide(View{Now: w.now, Began: w.began, Happened: w.events, Stands: stands, Sees: func(string) bool { return true }, Knows: func(string) bool { return true }}, w.memory)
+		if len(all) != 1 || all[0].Text != tt.want {
+			t.Errorf("%d undone: %+v", tt.undone, all)
+		}
 	}
 }
 
