@@ -58,7 +58,7 @@ func TestAnAnswerNamesBeforehandWhatTheInboxLacks(t *testing.T) {
 		t.Errorf("as JSON: %+v", data)
 	}
 	shown := w.ok("status")
-	if !strings.Contains(shown, "(three, four)") || !strings.Contains(shown, "heartbeat answer triage   # says which") || strings.Contains(shown, "retry") {
+	if !strings.Contains(shown, "(three, four)") || !strings.Contains(shown, "heartbeat answer triage   # it says which") || strings.Contains(shown, "retry") {
 		t.Errorf("status:\n%s", shown)
 	}
 	if out := w.run("doctor", "triage").stdout; !strings.Contains(out, "(three, four)") {

@@ -11,10 +11,12 @@ import (
 
 // approvals notes what an agent asks people for.
 func (a *Agent) approvals(waiting []approval.Request) {
-	of := func(aside bool) *status.Approval {
-		return status.ApprovalOf(waiting, func(r approval.Request) bool { return r.Agent == a.Config.Name && r.Aside == aside })
+	of := func(holdsUp bool) *status.Approval {
+		return status.ApprovalOf(waiting, func(r approval.Request) bool {
+			return r.Agent == a.Config.Name && r.HoldsUp(a.Queue.Aside) == holdsUp
+		})
 	}
-	a.Approval, a.Aside = of(false), of(true)
+	a.Approval, a.Aside = of(true), of(false)
 }
 
 // checkApprovals: what waits for a person's yes or no, also where no run says so.

@@ -13,7 +13,6 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/explain"
-	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
 
@@ -141,7 +140,7 @@ func checkTail(f *Facts, a *Agent) []Finding {
 func checkDead(f *Facts, a *Agent) []Finding {
 	q := a.Queue
 	found := takenOut(a)
-	if dead := q.Dead - q.Lost; dead > 0 {
+	if dead := q.Dead - q.Gone.Lost; dead > 0 {
 		seen := fmt.Sprintf("%d dead letters, the oldest %s old", dead, age(f.Now.Sub(q.OldestDead)))
 		if dead == 1 {
 			seen = fmt.Sprintf("1 dead letter, %s old", age(f.Now.Sub(q.OldestDead)))
@@ -165,31 +164,19 @@ func checkDead(f *Facts, a *Agent) []Finding {
 
 // takenOut: entries that were queued and do not stand in the inbox any more.
 func takenOut(a *Agent) []Finding {
-	q := a.Queue
-	n, why, ids := q.Lost+q.Missing.Entries, q.LastLost.Cause, q.Missing.IDs
-	if q.Missing.Entries > 0 {
-		why = q.Missing.Why
-	} else if q.LastLost.ID != "" {
-		ids = []string{q.LastLost.ID}
-	}
-	if n == 0 {
+	t := status.TakenOutOf(a.Queue.Missing, a.Queue.Gone)
+	if t == nil {
 		return nil
 	}
-	seen := fmt.Sprintf("%d queued prompts vanished: %s", n, why)
-	if n == 1 {
-		seen = "1 queued prompt vanished: " + why
+	becomes := "becomes"
+	if t.Filed {
+		becomes = "is"
 	}
-	if len(ids) > 0 {
-		seen += " (" + session.NamesOf(ids, n) + ")"
-	}
-	do, remedy := "dead-letter", (&status.TakenOut{Entries: n, Textless: q.Textless + q.Missing.Textless}).Remedy()
-	if q.NeedsOperator && q.Lost == 0 {
-		do, remedy = "answer", "it says which; with an answer they become dead letters"
-	}
+	verb, remark := t.Cure(a.Queue.NeedsOperator)
 	return []Finding{{
-		Severity: Error, Code: "queue-lost", Seen: seen,
-		Why: "somebody took out of the inbox what was accepted; each prompt is a dead letter, lost, with its text where that is known",
-		Fix: a.command(do) + "; " + remedy,
+		Severity: Error, Code: "queue-lost", Seen: t.What() + ": " + t.Cause(),
+		Why: "somebody took out of the inbox what was accepted; each prompt " + becomes + " a dead letter, lost, with its text where that is known",
+		Fix: a.command(verb) + "; " + remark,
 	}}
 }
 

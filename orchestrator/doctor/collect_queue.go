@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -73,6 +74,13 @@ func (q *Queue) contents(a *config.Agent) {
 	if q.NeedsOperator = errors.Is(q.Err, inbox.ErrNeedsOperator); q.NeedsOperator {
 		q.Missing, _ = queue.Missing() // the question says it, too
 	}
+	if q.Depth.Aside > 0 {
+		aside, err := queue.Waiting()
+		q.Err = cmp.Or(q.Err, err)
+		for _, f := range aside {
+			q.Aside = append(q.Aside, f.DeliveryID)
+		}
+	}
 	q.Cursor, q.CursorProblem = cursorProblems(a)
 	q.ForeignUrgent = foreignUrgent(a)
 	for d, err := range queue.DeadLetters() {
@@ -83,11 +91,11 @@ func (q *Queue) contents(a *config.Agent) {
 		case d.Reason == inbox.Torn:
 			q.Torn++
 		case d.Reason == inbox.Lost:
-			q.Lost++
+			q.Gone.Lost++
 			if d.Raw() == nil {
-				q.Textless++
+				q.Gone.Textless++
 			}
-			q.LastLost = d
+			q.Gone.LastLost = d
 		}
 		q.Dead++
 		if q.OldestDead.IsZero() || d.At.Before(q.OldestDead) {

@@ -224,14 +224,12 @@ type Queue struct {
 	NeedsOperator bool
 	Depth         inbox.Depth
 	InFlight      *inbox.InFlight
+	Aside         []string // the deliveries of what is set aside
 	Dead, Torn    int
 	OldestDead    time.Time
-	// Lost are the dead letters of entries that somebody took out of the inbox, and
-	// Missing what nobody has filed yet of that; LastLost is the latest dead letter.
-	// Textless are those dead letters whose text is not known.
-	Lost       int
-	Textless   int
-	LastLost   inbox.DeadEntry
+	// Gone counts the dead letters of entries that somebody took out of the inbox, and
+	// nothing else; Missing is what nobody has filed yet of that.
+	Gone       inbox.DeadCount
 	Missing    inbox.Gone
 	DeadBroken int // lines of the dead letters that cannot be read as records
 	// CursorProblem is what is wrong with a cursor, or "", and Cursor that file.

@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/stophooks"
 )
 
@@ -283,5 +284,21 @@ func settingsFixtures() []fixture {
 		},
 		{"settings-env", Warning, false, settings(localFile, `{"env":{"HEARTBEAT_FILE":"x"}}`), settings(localFile, `{"env":{}}`)},
 		{"settings-env", Warning, false, settings(localFile, `{"env":{"CLAUDECODE":"1"}}`), settings(localFile, `{"env":{}}`)},
+	}
+}
+
+// TestWhatVanishedIsAnsweredForThoughSomeIsFiled: doctor named the dead letters where status
+// named the answer, and called dead letters what an answer first makes such.
+func TestWhatVanishedIsAnsweredForThoughSomeIsFiled(t *testing.T) {
+	t.Parallel()
+	q := Queue{NeedsOperator: true, Missing: inbox.Gone{Entries: 2, Why: "the inbox was cut", IDs: []string{"one", "two"}}, Gone: inbox.DeadCount{Lost: 1}}
+	a := &Agent{Config: &config.Agent{Name: "triage"}, Queue: q}
+	found := takenOut(a)
+	if len(found) != 1 || !strings.Contains(found[0].Fix, "answer triage; it says which") || !strings.Contains(found[0].Why, "each prompt becomes a dead letter") || !strings.HasPrefix(found[0].Seen, "3 queued prompts vanished: the inbox was cut (one, two") {
+		t.Errorf("%+v", found)
+	}
+	a.Queue.Missing, a.Queue.NeedsOperator = inbox.Gone{}, false
+	if found = takenOut(a); len(found) != 1 || !strings.Contains(found[0].Fix, "dead-letter triage; ") || !strings.Contains(found[0].Why, "each prompt is a dead letter") {
+		t.Errorf("%+v", found)
 	}
 }

@@ -58,26 +58,11 @@ func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 		st.Depth, st.InFlight = q.depth, q.flight
 	}
 	st.Dead, st.DeadMore, st.DeadSince = on.queue.dead.Entries, on.queue.dead.More, on.queue.dead.Oldest
-	st.TakenOut = on.queue.takenOut()
+	st.TakenOut = TakenOutOf(on.queue.missing, on.queue.dead)
 	st.DeadUnread = on.queue.err != nil && !on.queue.counted
 	st.Today, st.MaxQueue = on.today, a.MaxQueue
 	st.lookAtTriggers(a, now)
 	return st
-}
-
-func (q seenQueue) takenOut() *TakenOut {
-	switch {
-	case q.missing.Entries > 0:
-		return &TakenOut{Entries: q.missing.Entries + q.dead.Lost, Why: q.missing.Why, IDs: q.missing.IDs, Textless: q.missing.Textless + q.dead.Textless}
-	case q.dead.Lost > 0:
-		last := q.dead.LastLost
-		t := &TakenOut{Entries: q.dead.Lost, Why: last.Cause, Since: last.At, Textless: q.dead.Textless, Filed: true}
-		if last.ID != "" {
-			t.IDs = []string{last.ID}
-		}
-		return t
-	}
-	return nil
 }
 
 func onDisk(a *config.Agent, on seen) Agent {

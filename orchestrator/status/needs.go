@@ -175,35 +175,6 @@ func (a Agent) place(now time.Time) (all []sign) {
 	return all
 }
 
-// sign is what is said about prompts that somebody took out of an agent's inbox. asks is
-// true if its queue asks a person, whose answer makes them dead letters.
-func (t *TakenOut) sign(agent string, asks bool, now time.Time) sign {
-	text := plural(t.Entries, "queued prompt") + " vanished"
-	if !t.Since.IsZero() {
-		text += " " + Age(now.Sub(t.Since)) + " ago"
-	}
-	why := t.Why
-	if len(t.IDs) > 0 {
-		why += " (" + session.NamesOf(t.IDs, t.Entries) + ")"
-	}
-	do := step{command: "dead-letter " + agent, remark: t.Remedy()}
-	if asks && !t.Filed {
-		do = step{command: "answer " + agent, remark: "says which; with an answer they become dead letters"}
-	}
-	return sign{what: LostPrompts, since: t.Since, text: text, why: why, do: do}
-}
-
-// Remedy is what can be done with the dead letters that they are, or become.
-func (t *TakenOut) Remedy() string {
-	switch {
-	case t.Textless == 0:
-		return "retry ID queues one again, purge ID deletes it"
-	case t.Textless < t.Entries:
-		return "retry ID queues one again whose text is known; send the others again, purge ID deletes one"
-	}
-	return "their text is gone: send them again, or look in a backup of the inbox; purge ID deletes one"
-}
-
 // wish returns why the agent is stopped: paused by somebody, or held.
 func (a Agent) wish(now time.Time) []sign {
 	lasts, why := Age(now.Sub(a.Since)), a.why()
@@ -319,8 +290,8 @@ func (a Agent) refusals() []sign {
 
 func (a Agent) deadLetters(now time.Time) []sign {
 	dead := a.Dead
-	if t := a.TakenOut; t != nil && t.Filed {
-		dead -= t.Entries // they are told of there
+	if t := a.TakenOut; t != nil {
+		dead -= t.Dead // they are told of there
 	}
 	if dead == 0 {
 		return nil

@@ -133,20 +133,6 @@ type QueueLoss struct {
 	session.Loss
 }
 
-// TakenOut are prompts that were queued and that somebody took out of the inbox, by
-// putting another file in its place, cutting or overwriting it.
-type TakenOut struct {
-	Entries int       `json:"entries"`
-	Why     string    `json:"why"`
-	Since   time.Time `json:"since,omitzero"`
-	// IDs are those of the first ones, of ours, as far as they are known.
-	IDs []string `json:"ids,omitempty"`
-	// Textless are those whose text went with the inbox: they cannot be queued again.
-	Textless int `json:"textless,omitempty"`
-	// Filed is true if they are dead letters already.
-	Filed bool `json:"filed"`
-}
-
 // Stuck says that the service keeps failing the entry at the head of a queue. It
 // ends by itself and nobody can speed it up, but a person wants to know if it
 // takes long.
