@@ -44,8 +44,8 @@ type Recorder struct {
 	log      *slog.Logger
 	began    time.Time
 
-	// done is the last slot that is written for all agents, last the last one of each: a
-	// run that was killed while it wrote has written some. Only Run uses them.
+	// done is the last slot that is written for all agents, last the last one of each, and of
+	// measuredName: a run that was killed while it wrote has written some. Only Run uses them.
 	done int64
 	last map[string]int64
 	// setBack is true once the clock was set back during this run: then the last slot in
@@ -204,29 +204,34 @@ func (r *Recorder) writeSlots(from, to int64) error {
 	var failed error
 	for agent, slots := range all {
 		var points []Point
-		written := r.written(folder, agent)
-		for slot, p := range slots {
-			if !p.empty() && slot > written {
+		for _, p := range slots {
+			if !p.empty() {
 				points = append(points, p)
 			}
 		}
-		if len(points) == 0 {
-			continue
-		}
-		slices.SortFunc(points, func(a, b Point) int { return a.At.Compare(b.At) })
-		err := add(folder, agent, points)
-		if err == nil {
-			r.last[agent] = slotOf(points[len(points)-1].At)
-		}
-		failed = errors.Join(failed, err)
+		failed = errors.Join(failed, r.add(folder, agent, points))
 	}
-	if len(measured) > 0 {
-		failed = errors.Join(failed, add(folder, measuredName, measured))
-	}
+	failed = errors.Join(failed, r.add(folder, measuredName, measured))
 	if failed != nil {
 		return failed
 	}
 	return folder.Put(untilName, fmt.Appendln(nil, to))
+}
+
+// add writes those of an agent's points that are not written yet: after an error of another
+// agent all are tried again.
+func (r *Recorder) add(folder *durable.Folder, agent string, points []Point) error {
+	written := r.written(folder, agent)
+	points = slices.DeleteFunc(points, func(p Point) bool { return slotOf(p.At) <= written })
+	if len(points) == 0 {
+		return nil
+	}
+	slices.SortFunc(points, func(a, b Point) int { return a.At.Compare(b.At) })
+	err := add(folder, agent, points)
+	if err == nil {
+		r.last[agent] = slotOf(points[len(points)-1].At)
+	}
+	return err
 }
 
 // spent adds what the usage records say about some slots.

@@ -349,6 +349,32 @@ func TestADiskThatTakesNothing(t *testing.T) {
 	}
 }
 
+// TestWhatOneAgentsFileRefusesIsWrittenOnceOfAllOthers: with each new attempt, the slots in
+// which the queues were measured were written once more.
+func TestWhatOneAgentsFileRefusesIsWrittenOnceOfAllOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(folderOf(dir), fileOf("bad")), 0o700); err != nil { // in its place
+		t.Fatal(err)
+	}
+	r := NewRecorder(dir, slog.New(slog.DiscardHandler))
+	r.began = noon
+	r.compile(t.Context())
+	for i := range 60 {
+		at := noon.Add(time.Duration(i) * time.Minute)
+		for _, agent := range []string{"bad", "good"} {
+			r.Note(journal.Event{At: at, Agent: agent, Kind: journal.Fired})
+		}
+		r.sample(nil, at)
+		r.write(at)
+	}
+	for _, name := range []string{"good", measuredName} {
+		if all := read(t, dir, name, noon.Add(time.Hour)); len(all) != 5 {
+			t.Errorf("%s: %d slots are written, of 5 that are over", name, len(all))
+		}
+	}
+}
+
 // BenchmarkRead: 100 agents that do something all the time, 90 days of 400.
 func BenchmarkRead(b *testing.B) {
 	dir, _ := written(b, 400*144)
