@@ -12,7 +12,7 @@ import (
 // (2.1.329).
 const (
 	confirm  = "Enter to confirm"
-	runThere = "run claude in the agent's directory once and answer"
+	runThere = "run {client} in the agent's directory once and answer"
 )
 
 // Claude is Claude Code.
@@ -146,14 +146,14 @@ var Claude = Client{
 	Terminal: Terminal{
 		Idle: 200, IdleFor: 20 * time.Second, Spinner: 1800, SpinnerFor: 5 * time.Second,
 		Dialogs: []Dialog{
-			{Shows: []string{"I trust this folder", confirm}, What: "whether the folder is trusted", Type: "apply --trust", First: "run claude in the agent's directory once and accept"},
-			{Shows: []string{"Do you want to use this API key?", confirm}, What: "whether to use the API key", Do: "run claude once with this key and choose Yes"},
+			{Shows: []string{"I trust this folder", confirm}, What: "whether the folder is trusted", Type: "apply --trust", First: "run {client} in the agent's directory once and accept"},
+			{Shows: []string{"Do you want to use this API key?", confirm}, What: "whether to use the API key", Do: "run {client} once with this key and choose Yes"},
 			{Shows: []string{"New MCP server found", confirm}, What: "about a server of .mcp.json", Do: runThere},
 			{Shows: []string{"Allow external CLAUDE.md file imports?", confirm}, What: "whether CLAUDE.md may import files from outside", Do: runThere},
 			{Shows: []string{"Settings Error", confirm}, What: "what to do about settings that it cannot read", Type: "doctor"},
 			{Shows: []string{"Settings Warning", confirm}, What: "what to do about settings that it refuses", Type: "doctor"},
 			{Shows: []string{"Bypass Permissions mode", confirm}, What: "whether permissions are to be bypassed", Type: "doctor"},
-			{Shows: []string{"Choose the text style", "Dark mode"}, What: "how it is to look: it was never started", Do: "run claude once and go through its first screens"},
+			{Shows: []string{"Choose the text style", "Dark mode"}, What: "how it is to look: it was never started", Do: "run {client} once and go through its first screens"},
 			{Shows: []string{confirm, "Esc to cancel"}, What: "something that is not known here", Do: runThere},
 		},
 	},

@@ -339,8 +339,19 @@ type Dialog struct {
 	What string
 	// Do is what a person does to avoid it. Type, if not "", is our command for
 	// that, to be followed by the agent's name. First is what is done instead where the
-	// client has no file of its own yet.
+	// client has no file of its own yet. In Do and First, {client} stands for the command
+	// that starts the client (see Cure).
 	Do, Type, First string
+}
+
+// Cure returns Do, or First where that is to be done first, with what a person types to
+// start the client.
+func (d *Dialog) Cure(first bool, typed string) string {
+	text := d.Do
+	if first {
+		text = d.First
+	}
+	return strings.ReplaceAll(text, "{client}", typed)
 }
 
 // Asks returns the dialog that is on a screen, or nil.

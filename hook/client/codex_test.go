@@ -148,5 +148,10 @@ func TestWhichDialogStandsOnTheScreen(t *testing.T) {
 		if (d.Do == "") == (d.Type == "") || len(d.Shows) < 2 {
 			t.Errorf("%+v: what to do", d)
 		}
+		for text, first := range map[string]bool{d.Do: false, d.First: true} {
+			if got := d.Cure(first, "TYPED"); text != "" && (strings.Count(got, "TYPED") != 1 || strings.ContainsAny(got, "{}")) {
+				t.Errorf("%q becomes %q", text, got)
+			}
+		}
 	}
 }

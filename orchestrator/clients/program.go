@@ -45,7 +45,7 @@ func Of(a *config.Agent, base []string, self string) Program {
 	c := preflight.ClientOf(a, base)
 	p := Program{Path: c.Env["PATH"], Agents: []string{a.Name}}
 	switch {
-	case a.Self && len(a.Command) > 1 && a.Command[1] == "simulate":
+	case a.StandsIn():
 		p.Argv, p.File = []string{self, a.Command[1], "--api"}, self
 		return p.identified()
 	case a.Self:

@@ -85,7 +85,7 @@ func (t *Ticket) Spec() (session.Spec, error) {
 	}
 	return session.Spec{
 		Agent: c.Name, Session: id, Resume: resume, GoOn: goOn, Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
-		Command: command, Env: t.Env, Policy: t.Policy, KickoffText: c.KickoffText,
+		Command: command, Env: t.Env, Policy: t.Policy, StandsIn: c.StandsIn(), KickoffText: c.KickoffText,
 		PermissionMode: c.Permissions.Mode, Settings: t.Prepared.Settings, HooksIn: hooksIn(c), Flags: t.Prepared.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		Hold: c.HoldsFor(), IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, ToolTimeout: c.ToolTimeout, ToolTimeouts: c.ToolTimeouts,

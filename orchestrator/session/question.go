@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/settings"
@@ -24,16 +23,10 @@ type Question struct {
 func (s *Spec) question(d *client.Dialog) *Question {
 	of, known := client.In(s.Env), client.Claude
 	typed := known.Typed(known.Program, of, os.Getenv, settings.Quote)
-	do := d.Do
-	if d.Type != "" {
-		do = cmp.Or(s.Ours, "heartbeat") + " " + d.Type + " " + s.Agent
+	_, err := os.Stat(known.Settings.Own(of))
+	first := d.First != "" && errors.Is(err, fs.ErrNotExist) && !s.StandsIn // which makes its own file when it needs one
+	if d.Type != "" && !first {
+		return &Question{d.What, cmp.Or(s.Ours, "heartbeat") + " " + d.Type + " " + s.Agent}
 	}
-	if _, err := os.Stat(known.Settings.Own(of)); d.First != "" && errors.Is(err, fs.ErrNotExist) && !s.standsIn() {
-		do = d.First
-	}
-	return &Question{d.What, strings.Replace(do, "run "+known.Program, "run "+typed, 1)}
+	return &Question{d.What, d.Cure(first, typed)}
 }
-
-// standsIn reports whether the client is the stand-in, which makes its own file when it
-// first needs one.
-func (s *Spec) standsIn() bool { return len(s.Command) > 1 && s.Command[1] == "simulate" }

@@ -18,7 +18,9 @@ func TestWhatIsToBeTypedWorksWithAHomeOfItsOwn(t *testing.T) {
 	key := &client.Claude.Terminal.Dialogs[1]
 	s := &Spec{Agent: "a", Command: []string{"claude"}, Env: []string{"HOME=" + home}}
 	stand := *s
-	stand.Command = []string{"heartbeat", "simulate", "--home", home}
+	stand.Command, stand.StandsIn = []string{"heartbeat", "simulate", "--home", home}, true
+	other := *s
+	other.Command = []string{"claude", "simulate"}
 	mine := *s
 	mine.Env = []string{"HOME=" + os.Getenv("HOME"), "CLAUDE_CONFIG_DIR=" + os.Getenv("CLAUDE_CONFIG_DIR")}
 	for name, tt := range map[string]struct {
@@ -26,10 +28,11 @@ func TestWhatIsToBeTypedWorksWithAHomeOfItsOwn(t *testing.T) {
 		dialog *client.Dialog
 		want   string
 	}{
-		"trust, without the client's file": {s, trust, "run HOME=" + home + " claude in the agent's directory once and accept"},
-		"trust, the stand-in's":            {&stand, trust, "heartbeat apply --trust a"},
-		"a key":                            {s, key, "run HOME=" + home + " claude once with this key and choose Yes"},
-		"a key, in the person's own home":  {&mine, key, "run claude once with this key and choose Yes"},
+		"trust, without the client's file":                  {s, trust, "run HOME=" + home + " claude in the agent's directory once and accept"},
+		"trust, the stand-in's":                             {&stand, trust, "heartbeat apply --trust a"},
+		"trust, of another client with the stand-in's word": {&other, trust, "run HOME=" + home + " claude in the agent's directory once and accept"},
+		"a key":                           {s, key, "run HOME=" + home + " claude once with this key and choose Yes"},
+		"a key, in the person's own home": {&mine, key, "run claude once with this key and choose Yes"},
 	} {
 		if q := tt.spec.question(tt.dialog); q.Do != tt.want {
 			t.Errorf("%s: %q, want %q", name, q.Do, tt.want)

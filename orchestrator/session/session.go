@@ -41,6 +41,8 @@ type Spec struct {
 	Command []string    `json:"command"` // argv before our additions
 	Env     []string    `json:"env"`     // the whole environment but ours
 	Policy  hook.Policy `json:"policy"`
+	// StandsIn is true if the client is the stand-in (heartbeat simulate).
+	StandsIn bool `json:"stands_in,omitempty"`
 	// KickoffText, if not "", is the prompt argument instead of the first entry.
 	KickoffText    string `json:"kickoff_text,omitempty"`
 	PermissionMode string `json:"permission_mode"`
