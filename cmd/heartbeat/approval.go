@@ -107,10 +107,8 @@ func (c approvalCmd) check() error {
 	switch {
 	case c.Note != "" && !answers:
 		return usagef(usage, "--note goes with approve or reject")
-	case len(c.Note) > approval.MaxNote:
-		return usagef("put what is longer into a file that the agent can read, and name it", "--note: it has %d bytes, and an agent is told %d at most", len(c.Note), approval.MaxNote)
-	case asks && len(strings.Join(c.Words, " ")) > approval.MaxQuestion:
-		return usagef("put the rest into a file, and give it with --payload", "the question has %d bytes, and a person is shown %d at most", len(strings.Join(c.Words, " ")), approval.MaxQuestion)
+	case asks && approval.Length(strings.Join(c.Words, " ")) > approval.MaxQuestion:
+		return usagef("put the rest into a file, and give it with --payload", "the question has %d bytes, and a person is shown %d at most", approval.Length(strings.Join(c.Words, " ")), approval.MaxQuestion)
 	case (c.Category != "" || c.Payload != "") && !asks:
 		return usagef(usage, "--category and --payload go with ask")
 	case c.All && c.Action != "list":

@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/hook/settings"
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/approval"
 )
 
 // allowedToSessions are the command lines that an agent's session may run, with the
@@ -177,6 +178,14 @@ func TestASessionAsksAndAPersonAnswers(t *testing.T) {
 	if names, err := os.ReadDir(w.dir + "/state/fleet/live"); err != nil || len(names) != 0 {
 		t.Errorf("waiting holds a session: %v, %v", names, err)
 	}
+	tooLong := func() { // which only the register measures, without the blanks that it drops
+		t.Helper()
+		o := w.run("approval", "approve", id, "--note", strings.Repeat("x", approval.MaxNote+1))
+		if o.status != exitError || !strings.Contains(o.stderr, "the note is too long") || !strings.Contains(o.stderr, "hint: put what is longer into a file") {
+			t.Errorf("a note that is too long: %+v", o)
+		}
+	}
+	tooLong()
 	if out := w.ok("approval", "approve", id, "--note", "but slowly"); !strings.Contains(out, id+" of triage: approved by a person: but slowly\n") {
 		t.Errorf("approve: %s", out)
 	}
@@ -189,7 +198,8 @@ func TestASessionAsksAndAPersonAnswers(t *testing.T) {
 	if out := squeeze(w.ok("status")); !strings.Contains(out, "heartbeat approval show "+id) {
 		t.Errorf("status without a run: %s", out)
 	}
-	if out := w.ok("approval", "reject", id, "--note", "not today"); !strings.Contains(out, "the next run tells the agent") {
+	tooLong()
+	if out := w.ok("approval", "reject", id, "--note", strings.Repeat(" ", approval.MaxNote)+"not today"); !strings.Contains(out, "the next run tells the agent") {
 		t.Errorf("reject: %s", out)
 	}
 	r = w.background()

@@ -11,6 +11,7 @@ package approval
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -107,10 +108,19 @@ var (
 	// ErrAnswered means that a request has its answer already.
 	ErrAnswered = errors.New("it is answered already")
 	// ErrTooLong means that a person's note is longer than MaxNote: its end would be lost.
-	ErrTooLong = errors.New("the note is too long")
+	ErrTooLong error = &tooLongError{}
 	// ErrTooMany means that an agent has made too many requests.
 	ErrTooMany = errors.New("too many requests")
 )
+
+type tooLongError struct{}
+
+func (*tooLongError) Error() string { return "the note is too long" }
+
+// Hint says what to do.
+func (*tooLongError) Hint() string {
+	return "put what is longer into a file that the agent can read, and name it"
+}
 
 // Yes reports whether the request was approved.
 func (r Request) Yes() bool { return r.State == Approved }
@@ -208,6 +218,9 @@ func (r Request) cleaned() (Request, error) {
 func clean(text string, most int) string {
 	return cut(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), most)
 }
+
+// Length is how many bytes of a text the register would keep if it had no limits.
+func Length(text string) int { return len(clean(text, math.MaxInt)) }
 
 // cut shortens a text to at most so many bytes without cutting a character.
 func cut(s string, most int) string {

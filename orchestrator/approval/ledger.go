@@ -125,7 +125,7 @@ func (l Register) Answer(ctx context.Context, id string, a Answer, now time.Time
 	if !idForm.MatchString(id) {
 		return r, fmt.Errorf("cannot answer %q: %w", id, ErrNone)
 	}
-	if n := len(clean(a.Note, len(a.Note))); a.Person && n > MaxNote {
+	if n := Length(a.Note); a.Person && n > MaxNote {
 		return r, fmt.Errorf("cannot answer %q: %w: %d bytes, of which %d would be kept", id, ErrTooLong, n, MaxNote)
 	}
 	err = l.locked(ctx, func(f folders) error {
