@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -63,7 +64,7 @@ func (s *Scheduler) failure(def *config.Agent, err error) *agent.Failed {
 		f.Blocks = true
 	}
 	if errors.Is(err, inbox.ErrNeedsOperator) {
-		f.Fix = "heartbeat answer " + def.Name
+		f.Fix = cmp.Or(s.opt.Ours, "heartbeat") + " answer " + def.Name
 	}
 	if launch.DiskFull(err) {
 		f.Fix = preflight.FreeRoom(def.Dir, s.opt.StateDir)

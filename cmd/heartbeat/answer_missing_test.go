@@ -83,6 +83,10 @@ func TestADeadLetterWithoutItsTextIsNotAdvisedToBeRetried(t *testing.T) {
 	if o.status != exitError || !strings.Contains(o.stderr, "its text went with the inbox") || !strings.Contains(o.stderr, "heartbeat send triage") {
 		t.Errorf("retry: %+v", o)
 	}
+	o = w.run("-f", "./heartbeat.yaml", "dead-letter", "triage", "retry", "three")
+	if !strings.Contains(o.stderr, `hint: heartbeat -f ./heartbeat.yaml send triage "TEXT", then heartbeat -f ./heartbeat.yaml dead-letter triage purge ID`) {
+		t.Errorf("retry by another name of the file: %+v", o)
+	}
 	if out := w.ok("dead-letter", "triage", "purge", "three"); !strings.Contains(out, "1") {
 		t.Errorf("purge: %s", out)
 	}

@@ -142,7 +142,7 @@ func (c applyCmd) dropped(a *app, w *wiring, res *wired) error {
 		if !c.DryRun {
 			err := p.Unapply()
 			if running, ok := errors.AsType[*workspace.RunningError](err); ok {
-				a.warn(running.Error() + "; " + running.Hint())
+				a.warn(running.Error() + "; " + withOurs(a.ours(), running.Hint()))
 				continue
 			}
 			if err != nil {
