@@ -19,8 +19,8 @@ import (
 
 // TestSilentConnectionsCloseOutNobody: 300 connections that keep an address waiting, in
 // any way and on any network, and that are opened again as soon as they are ended, and a
-// client beside them that is answered each time by all that is served, without having to
-// wait until one of them is ended for its silence.
+// client beside them that is answered each time by all that is served. None of them is ever
+// ended for its silence: a client that had to wait for that would not be answered.
 func TestSilentConnectionsCloseOutNobody(t *testing.T) {
 	t.Parallel()
 	for _, flood := range []struct{ network, says string }{
@@ -45,6 +45,7 @@ func flooded(t *testing.T, network, says string) {
 		at.Address = port.Addr().String()
 		l.must(port.Close())
 	}
+	l.doors.limits.header, l.doors.limits.read, l.doors.limits.write, l.doors.limits.idle = time.Hour, time.Hour, time.Hour, time.Hour
 	at.Serves = []config.Service{config.ServesWebhooks, config.ServesMetrics, config.ServesPage}
 	l.doors.Set([]config.Listen{at})
 	l.state("")
@@ -63,7 +64,7 @@ func flooded(t *testing.T, network, says string) {
 	for range 300 {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				conn, err := dial(time.Minute)
+				conn, err := dial(time.Hour)
 				if err != nil {
 					continue
 				}
@@ -82,8 +83,7 @@ func flooded(t *testing.T, network, says string) {
 	}
 	for range 5 {
 		for _, path := range []string{"/page/", "/metrics", "/none"} {
-			began := time.Now()
-			conn, err := dial(10 * time.Second)
+			conn, err := dial(testbed.Patience)
 			l.must(err)
 			_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
 			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -91,9 +91,6 @@ func flooded(t *testing.T, network, says string) {
 				t.Errorf("%s is not answered: %v", path, err)
 			} else {
 				_ = res.Body.Close()
-			}
-			if took := time.Since(began); took >= usual.header {
-				t.Errorf("%s is answered after %v", path, took)
 			}
 			_ = conn.Close()
 		}
