@@ -2,14 +2,11 @@ package orchestrator
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/claim"
-	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
 )
 
@@ -96,25 +93,6 @@ func (d *directories) inspect(m *member) {
 	}
 	d.queues.missing(m, cfg)
 	d.queues.hinted(m)
-}
-
-// missing says that somebody has taken prompts out of a member's inbox. Who found
-// that, a hook or a look, has made dead letters of them.
-func (q *queues) missing(m *member, cfg *config.Agent) {
-	m.missing.Lock()
-	n, last := m.missing.of.News(cfg)
-	m.missing.Unlock()
-	if n == 0 {
-		return
-	}
-	detail := fmt.Sprintf("%d prompts that were queued are dead letters now", n)
-	if n == 1 {
-		detail = "1 prompt that was queued is a dead letter now"
-	}
-	if last.ID != "" {
-		detail += ", the last one: " + last.ID
-	}
-	q.records.note(journal.Event{Agent: cfg.Name, Kind: journal.QueueLost, Reason: foreign.Text(last.Cause), Detail: foreign.Text(detail)})
 }
 
 // retake locks the directory that replaced the locked one.

@@ -137,10 +137,8 @@ func (c course) counts(n *count, r session.Report) session.Report {
 	if r.Outcome != nil {
 		said = max(said, r.Outcome.Acknowledged)
 	}
-	if said > n.says || c.proves(n) && (r.Outcome != nil && said > len(n.done) || slices.ContainsFunc(r.Answers, n.lacks)) {
-		if c.compare(n) {
-			c.keeps(&n.mark)
-		}
+	if c.isNews(n, r, said) && c.compare(n) {
+		c.keeps(&n.mark)
 	}
 	if n.says = max(n.says, said); !c.proves(n) {
 		return r
@@ -157,6 +155,20 @@ func (c course) counts(n *count, r session.Report) session.Report {
 		}
 	}
 	return r
+}
+
+// isNews reports whether a report says that more is done than was compared: said is how much
+// it says. A verdict may be applied only after the session has said so. So, where things have
+// to be proven, what was not done when it was compared is asked for again: at the session's
+// end, and when a Stop names it.
+func (c course) isNews(n *count, r session.Report, said int) bool {
+	switch {
+	case said > n.says:
+		return true
+	case !c.proves(n):
+		return false
+	}
+	return r.Outcome != nil && said > len(n.done) || slices.ContainsFunc(r.Answers, n.lacks)
 }
 
 func (c course) proves(n *count) bool { return c.def.Until != nil || n.forged }

@@ -2,14 +2,17 @@ package orchestrator
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/status"
 )
@@ -137,6 +140,25 @@ func (q *queues) sees(m *member, cfg *config.Agent) {
 	if err := q.desk.Sees(context.Background(), cfg, m.key); err != nil {
 		q.log.Warn("cannot remember what was queued", "agent", m.Name, "err", err)
 	}
+}
+
+// missing says that somebody has taken prompts out of a member's inbox. Who found
+// that, a hook or a look, has made dead letters of them.
+func (q *queues) missing(m *member, cfg *config.Agent) {
+	m.missing.Lock()
+	n, last := m.missing.of.News(cfg)
+	m.missing.Unlock()
+	if n == 0 {
+		return
+	}
+	detail := fmt.Sprintf("%d prompts that were queued are dead letters now", n)
+	if n == 1 {
+		detail = "1 prompt that was queued is a dead letter now"
+	}
+	if last.ID != "" {
+		detail += ", the last one: " + last.ID
+	}
+	q.records.note(journal.Event{Agent: cfg.Name, Kind: journal.QueueLost, Reason: foreign.Text(last.Cause), Detail: foreign.Text(detail)})
 }
 
 // reclaim frees the disk space of a member's acknowledged entries. Its session may

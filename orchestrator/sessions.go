@@ -69,7 +69,7 @@ type launched struct {
 
 // start prepares a session and starts its shim.
 func (c course) start() (launched, error) {
-	if !c.Scheduler.directories.has(c.m, c.def) {
+	if !c.directories.has(c.m, c.def) {
 		c.happened(c.m, func(now time.Time) {
 			c.fleet.declines(c.m, now)
 			c.m.NotBegun("its directory is not the one that was locked")

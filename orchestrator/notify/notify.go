@@ -60,6 +60,8 @@ type Watch struct {
 	turned atomic.Int64
 	file   atomic.Pointer[config.Fleet] // the version in force
 	answer chan answer
+	// found and full bring what sees.findings and sees.disks are: both take a while to find.
+	found, full chan []notice.Fact
 	// signs is the outcome of the last ping. Its Why is "" if the ping has arrived, or none
 	// is to be sent; nil: no ping was sent yet.
 	signs atomic.Pointer[status.Unpinged]
@@ -87,10 +89,8 @@ type sees struct {
 	lookCost time.Duration   // of the last look
 	seen     map[string]bool // the agents whose state was seen
 	happened []notice.Fact
-	// findings are doctor's, disks the full volumes. Both take a while to find, and arrive
-	// on found and full.
+	// findings are doctor's, disks the full volumes.
 	findings, disks []notice.Fact
-	found, full     chan []notice.Fact
 }
 
 // answer is the outcome of an attempt to send a target its message.
@@ -103,7 +103,7 @@ type answer struct {
 func New(opt Options) *Watch {
 	now := time.Now()
 	w := &Watch{
-		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), sees: sees{found: make(chan []notice.Fact), full: make(chan []notice.Fact)},
+		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact), full: make(chan []notice.Fact),
 		letters: letters{stateDir: opt.StateDir, began: now, unproven: unprovenOf(opt.StateDir, opt.Fleet.Agents)}, deliver: deliver.To, ping: deliver.Ping, sending: map[string]bool{},
 	}
 	w.file.Store(opt.Fleet)
@@ -161,9 +161,9 @@ func (w *Watch) Run(ctx context.Context, s Scheduler) {
 			w.kicked = true
 		case a := <-w.answer:
 			w.answered(a)
-		case w.sees.findings = <-w.sees.found:
+		case w.sees.findings = <-w.found:
 			w.kicked = true
-		case full := <-w.sees.full:
+		case full := <-w.full:
 			w.kicked = w.kicked || len(full) != len(w.sees.disks)
 			w.sees.disks = full
 		}

@@ -166,7 +166,7 @@ func (w *Watch) examine(ctx context.Context, s Scheduler) {
 				continue
 			}
 			select {
-			case w.sees.found <- w.opt.Examine(ctx, f, s):
+			case w.found <- w.opt.Examine(ctx, f, s):
 			case <-ctx.Done():
 				return
 			}
@@ -190,7 +190,7 @@ func (w *Watch) lookAtDisks(ctx context.Context) {
 				continue
 			}
 			select {
-			case w.sees.full <- w.opt.Full(f):
+			case w.full <- w.opt.Full(f):
 			case <-ctx.Done():
 			}
 		}
