@@ -32,7 +32,8 @@ func (deadLetterCmd) Help() string {
 poison (its attempts are used up), lost (somebody took it out of the inbox), torn,
 too-large, over-budget, cancelled or dropped; "heartbeat explain" has more. Show says
 what happened and what to type. Retry queues them again, at the end of the queue,
-unless their text went with the inbox; purge deletes them for good.
+unless their text went with the inbox: those stay, and are named; purge deletes
+them for good.
 The action may also come before the agent. Without an agent the command applies to
 the whole fleet and looks for ids in all queues.
 
@@ -168,7 +169,7 @@ func done(a *config.Agent, what string, n int, err error) (handled, error) {
 	if err != nil && n == 0 {
 		err = listHint(err, "dead-letter", a)
 	}
-	if n == 0 && errors.Is(err, inbox.ErrTextGone) {
+	if errors.Is(err, inbox.ErrTextGone) {
 		err = &failure{status: exitError, hint: fmt.Sprintf("heartbeat send %s \"TEXT\", then heartbeat dead-letter %s purge ID", a.Name, a.Name), err: err}
 	}
 	return handled{a.Name, what, n}, err

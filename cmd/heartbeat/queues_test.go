@@ -116,3 +116,24 @@ func TestTriggersAreOffered(t *testing.T) {
 		t.Errorf("of all: %+v", found)
 	}
 }
+
+// TestRetryAllNamesWhatStays: with nothing but dead letters whose text is gone it said "0
+// entries queued again" and succeeded, and beside others it was silent about them.
+func TestRetryAllNamesWhatStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	askingOfLess(t, w)
+	w.ok("answer", "triage", "end")
+	stays := func(o outcome, stdout string) {
+		t.Helper()
+		if o.status != exitError || o.stdout != stdout || !strings.Contains(o.stderr, `cannot queue dead letter "three" again: its text went with the inbox`) ||
+			!strings.Contains(o.stderr, `cannot queue dead letter "four" again: `) || !strings.Contains(o.stderr, "hint: heartbeat send triage") {
+			t.Errorf("%+v", o)
+		}
+	}
+	stays(w.run("dead-letter", "retry", "--all"), "")
+	stays(w.run("dead-letter", "triage", "retry", "--all"), "")
+	w.ok("send", "triage", "--id", "five", "prompt five")
+	w.ok("inbox", "drop", "five")
+	stays(w.run("dead-letter", "retry", "--all"), "triage: 1 entry queued again\n")
+}

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +16,7 @@ var ErrTextGone = errors.New("its text went with the inbox; send the prompt agai
 // RetryDead queues dead letters again, named by their delivery id, envelope's id or
 // entry id, and then removes them from the dead letters. It returns how many there
 // were. Fragments, and lines filed by reference, cannot be queued again: they stay,
-// and the error names them. Calling it again after an interruption queues nothing
+// and the error names the first ones. Calling it again after an interruption queues nothing
 // twice, except lines that are not valid UTF-8 or that only just fit max-entry:
 // those are queued again unchanged.
 func (h *Held) RetryDead(ids ...string) (int, error) {
@@ -23,6 +24,9 @@ func (h *Held) RetryDead(ids ...string) (int, error) {
 		return 0, err
 	}
 	r, err := h.collectRetries(ids)
+	if r.more > 0 {
+		r.refused = append(r.refused, fmt.Errorf("cannot queue %d more dead letters again", r.more))
+	}
 	if err != nil || len(r.keys) == 0 {
 		return 0, errors.Join(append(r.refused, err)...)
 	}
@@ -40,6 +44,23 @@ type retries struct {
 	lines   map[bool][]retryLine // :: of the urgent lane → lines
 	keys    map[string]bool
 	refused []error
+	more    int // those that were refused besides
+}
+
+// mostRefused is how many dead letters an error names that cannot be queued again.
+const mostRefused = 10
+
+// refuse notes that a dead letter cannot be queued again.
+func (r *retries) refuse(d *DeadEntry) {
+	if len(r.refused) == mostRefused {
+		r.more++
+		return
+	}
+	why := errors.New("it is " + string(d.Reason))
+	if d.Reason == Lost {
+		why = ErrTextGone
+	}
+	r.refused = append(r.refused, fmt.Errorf("cannot queue dead letter %q again: %w", cmp.Or(d.ID, d.DeliveryID, d.EntryID), why))
 }
 
 // retryLine is a line to append. When it is marked, only an interrupted retry can
@@ -57,11 +78,7 @@ func (q *Queue) collectRetries(ids []string) (retries, error) {
 		}
 		raw := d.Raw()
 		if !d.Retryable() {
-			why := errors.New("it is " + string(d.Reason))
-			if d.Reason == Lost {
-				why = ErrTextGone
-			}
-			r.refused = append(r.refused, fmt.Errorf("cannot queue dead letter %s again: %w", d.DeliveryID, why))
+			r.refuse(d)
 			return true
 		}
 		r.keys[d.key()] = true

@@ -133,7 +133,8 @@ func flying(a *config.Agent, id string, s inbox.State, lives bool) error {
 const wholeQueue = math.MaxInt
 
 // Retry queues dead letters again, by their id, delivery id or entry id, or all of
-// them, and returns how many. They go to the end of the queue.
+// them, and returns how many. They go to the end of the queue. Those that cannot be
+// queued again stay, and the error names them.
 func Retry(ctx context.Context, a *config.Agent, ids []string, all bool) (n int, err error) {
 	err = locked(ctx, place(a), func(q *inbox.Held) error {
 		if ids, err = chosen(q, ids, all); err != nil {
@@ -159,8 +160,8 @@ func Purge(ctx context.Context, a *config.Agent, ids []string, all bool) (n int,
 	return n, err
 }
 
-// chosen checks that each id names a dead letter; with all it returns those that
-// can be queued again.
+// chosen checks that each id names a dead letter; with all it returns those of all of
+// them.
 func chosen(q *inbox.Held, ids []string, all bool) ([]string, error) {
 	missing := slices.Clone(ids)
 	var every []string
@@ -169,9 +170,7 @@ func chosen(q *inbox.Held, ids []string, all bool) ([]string, error) {
 			return nil, err
 		}
 		missing = slices.DeleteFunc(missing, d.Named)
-		if d.Retryable() {
-			every = append(every, cmp.Or(d.DeliveryID, d.EntryID))
-		}
+		every = append(every, cmp.Or(d.DeliveryID, d.EntryID))
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("cannot find dead letter %q: %w", missing[0], inbox.ErrNotFound)
