@@ -42,6 +42,10 @@ func needsPerson(err error) bool {
 	return errors.Is(err, inbox.ErrNeedsOperator) || errors.Is(err, launch.ErrNeedsPerson)
 }
 
+// answerOf is what a person does for an agent whose queue asks: the agent goes on with the
+// answer, and needs no resume.
+func (o Options) answerOf(name string) string { return cmp.Or(o.Ours, "heartbeat") + " answer " + name }
+
 // HintOf returns what an error says is to be done, or "": errors that know it have a
 // method Hint.
 func HintOf(err error) string {
@@ -64,7 +68,7 @@ func (s *Scheduler) failure(def *config.Agent, err error) *agent.Failed {
 		f.Blocks = true
 	}
 	if errors.Is(err, inbox.ErrNeedsOperator) {
-		f.Fix = cmp.Or(s.opt.Ours, "heartbeat") + " answer " + def.Name
+		f.Fix = s.opt.answerOf(def.Name)
 	}
 	if launch.DiskFull(err) {
 		f.Fix = preflight.FreeRoom(def.Dir, s.opt.StateDir)

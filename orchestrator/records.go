@@ -77,6 +77,9 @@ func (s *Scheduler) noteMove(m *member, moved journal.Event) {
 				do, then = cmp.Or(do, t.Do), t.Then
 			}
 		}
+		if do == s.opt.answerOf(m.Name) {
+			then = ""
+		}
 	}
 	s.records.noteDo(moved, do, then)
 }
