@@ -91,3 +91,24 @@ func TestAnAnswerDoesNotEndAPause(t *testing.T) {
 		t.Errorf("exit status %d", code)
 	}
 }
+
+// TestTheListOfAQueueThatAsksSaysThatItIsNotKnown: inbox said "nothing is queued" of a queue
+// that asks a person.
+func TestTheListOfAQueueThatAsksSaysThatItIsNotKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", strings.Replace(oneAgent, "agents/triage\n", "agents/triage\n    command: [heartbeat, simulate]\n", 1))
+	w.ok("apply")
+	w.put("agents/triage/.heartbeat/inbox.jsonl", "one\n")
+	w.put("agents/triage/.heartbeat/.inbox-offset", "rubbish")
+	if o := w.run("inbox"); o.stdout != "it is not known what is queued for triage: heartbeat answer triage\n" {
+		t.Errorf("of the fleet: %+v", o)
+	}
+	if o := w.run("inbox", "triage"); o.status != exitError || o.stdout != "" || !strings.Contains(o.stderr, "\nhint: heartbeat answer triage\n") ||
+		!strings.Contains(o.stderr, `cannot tell what is queued for agent "triage": `) {
+		t.Errorf("of the agent: %+v", o)
+	}
+	if o := w.run("run", "--once"); o.status != exitError || !strings.Contains(o.stderr, `do="heartbeat answer triage"`) || strings.Contains(o.stderr, "resume triage") {
+		t.Errorf("the run: %+v", o)
+	}
+}

@@ -133,9 +133,10 @@ func listDead(ctx context.Context, a *app, t target) (result, error) {
 	if !t.fleet {
 		return readDead(ctx, a, t.agents[0])
 	}
-	return deadLists{notEmpty(a, t, "the dead letters", func(agent *config.Agent) (*deadList, error) {
+	all, unread := notEmpty(a, t, "the dead letters", func(agent *config.Agent) (*deadList, error) {
 		return readDead(ctx, a, agent)
-	})}, nil
+	})
+	return deadLists{all, unread}, nil
 }
 
 func (l *deadList) empty() bool { return len(l.Entries) == 0 }
@@ -143,13 +144,20 @@ func (l *deadList) empty() bool { return len(l.Entries) == 0 }
 // deadLists are the dead letters of the agents that have some.
 type deadLists struct {
 	Agents []*deadList `json:"agents"`
+	unreadLists
 }
 
 func (l deadLists) text(p *page) {
-	if len(l.Agents) == 0 {
+	switch {
+	case len(l.Agents) > 0:
+		l.table(p)
+	case len(l.Unread) == 0:
 		p.printf("there are no dead letters\n")
-		return
 	}
+	l.unreadLists.text(p, "given up")
+}
+
+func (l deadLists) table(p *page) {
 	var rows [][]cell
 	for _, list := range l.Agents {
 		for _, d := range list.Entries {

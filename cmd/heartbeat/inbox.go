@@ -107,11 +107,13 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 // listQueues returns the beginning of a queue, or of all.
 func listQueues(ctx context.Context, a *app, t target, limit int) (result, error) {
 	if !t.fleet {
-		return readQueue(ctx, t.agents[0], limit)
+		list, err := readQueue(ctx, t.agents[0], limit)
+		return list, answerHint(err, a.ours(), t.agents[0])
 	}
-	return queueLists{notEmpty(a, t, "the queue", func(agent *config.Agent) (*queueList, error) {
+	all, unread := notEmpty(a, t, "the queue", func(agent *config.Agent) (*queueList, error) {
 		return readQueue(ctx, agent, limit)
-	})}, nil
+	})
+	return queueLists{all, unread}, nil
 }
 
 func (l *queueList) empty() bool { return len(l.Entries) == 0 }
@@ -119,13 +121,20 @@ func (l *queueList) empty() bool { return len(l.Entries) == 0 }
 // queueLists are the beginnings of the queues that hold something.
 type queueLists struct {
 	Agents []*queueList `json:"agents"`
+	unreadLists
 }
 
 func (l queueLists) text(p *page) {
-	if len(l.Agents) == 0 {
+	switch {
+	case len(l.Agents) > 0:
+		l.table(p)
+	case len(l.Unread) == 0:
 		p.printf("nothing is queued\n")
-		return
 	}
+	l.unreadLists.text(p, "queued")
+}
+
+func (l queueLists) table(p *page) {
 	var rows [][]cell
 	for _, q := range l.Agents {
 		for _, e := range q.Entries {
@@ -164,6 +173,14 @@ func listHint(err error, command string, a *config.Agent) error {
 		return err
 	}
 	return &failure{status: exitError, hint: fmt.Sprintf("heartbeat %s %s list", command, a.Name), err: err}
+}
+
+// answerHint adds to the error of a queue that asks a person how to answer.
+func answerHint(err error, ours string, a *config.Agent) error {
+	if !errors.Is(err, inbox.ErrNeedsOperator) {
+		return err
+	}
+	return &failure{status: exitError, hint: ours + " answer " + a.Name, err: fmt.Errorf("cannot tell what is queued for agent %q: %w", a.Name, err)}
 }
 
 func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, error) {

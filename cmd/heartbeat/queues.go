@@ -151,18 +151,40 @@ func (s stored[E]) named(t target, whose map[*config.Agent][]string) (agent stri
 }
 
 // notEmpty reads what each agent has of a kind, and returns the lists that are not
-// empty. It warns about those that cannot be read.
-func notEmpty[L interface{ empty() bool }](a *app, t target, of string, read func(*config.Agent) (L, error)) []L {
-	all := []L{}
+// empty. It warns about those that cannot be read, and returns their agents.
+func notEmpty[L interface{ empty() bool }](a *app, t target, of string, read func(*config.Agent) (L, error)) (all []L, unread unreadLists) {
+	all = []L{}
 	for _, agent := range t.agents {
 		list, err := read(agent)
 		if err != nil {
 			a.warn(fmt.Sprintf("cannot read %s of agent %q: %v", of, agent.Name, err))
+			unread.add(a.ours(), agent.Name, err)
 		} else if !list.empty() {
 			all = append(all, list)
 		}
 	}
-	return all
+	return all, unread
+}
+
+// unreadLists are what agents have of a kind that could not be read.
+type unreadLists struct {
+	Unread []string `json:"unread,omitempty"` // the agents
+	do     []string // what to type, for each
+}
+
+func (u *unreadLists) add(ours, agent string, err error) {
+	do := ours + " doctor " + agent
+	if errors.Is(err, inbox.ErrNeedsOperator) {
+		do = ours + " answer " + agent
+	}
+	u.Unread, u.do = append(u.Unread, agent), append(u.do, do)
+}
+
+// text says for which agents it is not known what they have; what: in words.
+func (u unreadLists) text(p *page, what string) {
+	for i, agent := range u.Unread {
+		p.printf("it is not known what is %s for %s: %s\n", what, agent, u.do[i])
+	}
 }
 
 // each does something for each agent concerned, in the order of the file, and
