@@ -124,7 +124,7 @@ func (f *fleet) used(p purse, m *member, now time.Time) *agent.Parking {
 				p.name, of.period, b.before.Format(time.DateTime), b.why)}
 		}
 		if what := usage.Allowance(of.Allowance).Spent(f.spending[p.key].Since(from)); what != "" {
-			return &agent.Parking{Until: until, Reason: fmt.Sprintf("%s for the %s is spent: %s", p.name, of.period, what)}
+			return &agent.Parking{Until: until, Reason: of.period.Spent(p.name, what)}
 		}
 	}
 	return nil

@@ -137,7 +137,7 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 	}
 	return doctor.Look{
 		Scheduler: scheduler, Doors: addresses, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
-		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
+		Budgets: status.BudgetsOf(fleet, stateDir, time.Now()), Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
 	}, nil
 }
 

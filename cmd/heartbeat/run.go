@@ -225,10 +225,7 @@ func onceFailure(sum *status.Summary, ours string) error {
 	case status.AllDone:
 		return nil
 	case status.SomeParked:
-		return &failure{
-			status: exitLater, hint: "run it again when the usage limit is over, or log in with `claude`",
-			err: errors.New("cannot finish: an agent is parked"),
-		}
+		return parkedFailure(sum)
 	}
 	why, fix, more := "", "", 0
 	for _, s := range sum.Agents {
@@ -251,6 +248,17 @@ func onceFailure(sum *status.Summary, ours string) error {
 		hint = fix
 	}
 	return &failure{status: exitError, hint: hint, err: errors.New("cannot finish: " + why)}
+}
+
+// parkedFailure is that agents are parked: the hint is about what the first one waits for.
+func parkedFailure(sum *status.Summary) error {
+	i := slices.IndexFunc(sum.Agents, func(s status.AgentSummary) bool { return s.State == status.Parked })
+	first := sum.Agents[i]
+	hint := "run it again when the usage limit is over, or log in with `claude`"
+	if first.OverBudget {
+		hint = "run it again after " + first.Until.Local().Format(time.DateTime) + ", or set a larger budget in the file"
+	}
+	return &failure{status: exitLater, hint: hint, err: fmt.Errorf("cannot finish: agent %q is parked: %s", first.Agent, first.Reason)}
 }
 
 func (r ran) text(p *page) {

@@ -219,12 +219,10 @@ func checkFailures(f *Facts, a *Agent) []Finding {
 		again = "; the next try is in " + age(wait)
 	}
 	switch {
+	case a.Budget != nil:
+		return overBudget(a, a.Budget.Why, a.Budget.Until, ours(a.ours, "run"))
 	case s.State == status.Parked && s.OverBudget:
-		return []Finding{{
-			Severity: Warning, Code: "over-budget", Seen: s.Reason.String(),
-			Why: fmt.Sprintf("nothing starts before %s, when the period of the budget ends (resume does not lift it), and %s", s.Until.Local().Format(time.DateTime), waits(a)),
-			Fix: "wait, or set a larger budget in the file, then " + ours(a.ours, "reload"),
-		}}
+		return overBudget(a, s.Reason.String(), s.Until, ours(a.ours, "reload"))
 	case s.State == status.Parked:
 		parked := Finding{
 			Severity: Warning, Code: "parked", Seen: fmt.Sprintf("parked for %s: %s%s", age(f.Now.Sub(s.Since)), s.Reason, again),
@@ -248,6 +246,15 @@ func checkFailures(f *Facts, a *Agent) []Finding {
 		}}
 	}
 	return nil
+}
+
+// overBudget: a budget is used up until a time; then is what puts a larger one into force.
+func overBudget(a *Agent, why string, until time.Time, then string) []Finding {
+	return []Finding{{
+		Severity: Warning, Code: "over-budget", Seen: why,
+		Why: fmt.Sprintf("nothing starts before %s, when the period of the budget ends (resume does not lift it), and %s", until.Local().Format(time.DateTime), waits(a)),
+		Fix: "wait, or set a larger budget in the file, then " + then,
+	}}
 }
 
 // checkReplaced: a directory that is not the one any more which the scheduler

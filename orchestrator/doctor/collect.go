@@ -58,6 +58,8 @@ type Look struct {
 	Managed string
 	// Ours is how a command line of ours begins: "heartbeat" where it is "".
 	Ours string
+	// Budgets, when not nil, tells which budgets are used up.
+	Budgets *status.Budgets
 	// Step, when not nil, is told which agent is being looked at, and how many were.
 	Step func(done, of int, agent string)
 	// probed returns what the last probe of a client has found, or nil: clients.Recall
@@ -195,6 +197,9 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 	a.State, a.Scheduled = c.stateOf(a)
 	if was, err := status.Published(c.StateDir, cfg.Name); err == nil && !a.Running && !a.Scheduled {
 		a.Was = &was
+	}
+	if c.Budgets != nil && !a.Running && !a.Scheduled {
+		a.Budget = c.Budgets.Spent(cfg)
 	}
 	a.Denied = deniedTo(cfg)
 	for _, t := range cfg.Triggers {

@@ -132,6 +132,8 @@ type Agent struct {
 	// Was is what the last run said of it when it ended; nil: one runs it, or none
 	// ever has.
 	Was *status.AgentState
+	// Budget is one that is used up while none runs it; nil: none is.
+	Budget *status.Budget
 	// Approval is what the agent waits for a person to say yes or no to, Aside what does
 	// while its queue goes on; or nil.
 	Approval, Aside *status.Approval

@@ -37,9 +37,11 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 		all, _ := approval.Of(stateDir).Waiting() // what cannot be read is said by approval list
 		return all
 	})
+	budgets := BudgetsOf(f, stateDir, now)
 	for _, a := range f.Agents {
 		on := look(a, stateDir)
 		if !on.running { // else the scheduler says it
+			on.budget = budgets.Spent(a)
 			on.approval = ApprovalOf(waiting(), func(r approval.Request) bool { return r.Agent == a.Name && r.HoldsUp(on.queue.aside) })
 		}
 		on.today = spentToday(a, stateDir, now)

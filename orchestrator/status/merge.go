@@ -24,8 +24,10 @@ type seen struct {
 	paused *memory.Paused
 	// approval is what the agent waits for a person to say yes or no to, or nil.
 	approval *Approval
-	queue    seenQueue
-	today    usage.Sum
+	// budget is one that is used up, or nil.
+	budget *Budget
+	queue  seenQueue
+	today  usage.Sum
 }
 
 // seenQueue is what the disk says about a queue. The zero value stands for a queue
@@ -82,7 +84,7 @@ func onDisk(a *config.Agent, on seen) Agent {
 		}
 		st.State, st.Phase, st.Work, st.Until, st.Failing, st.Lost, st.Stuck = Stopped, "", nil, time.Time{}, nil, "", nil
 		st.waitsFor(on.paused)
-		st.Approval = on.approval
+		st.Approval, st.Budget, st.OverBudget = on.approval, on.budget, on.budget != nil
 		return st
 	}
 	if st.State == Stopped {

@@ -210,6 +210,8 @@ func (a Agent) work(now time.Time) []sign {
 			do: step{command: "logs " + a.Agent},
 		}}
 	case !a.Paused.IsZero():
+	case a.Budget != nil:
+		return a.overspent(now)
 	case a.State == Parked && a.OverBudget:
 		return []sign{{
 			what: OverBudget, since: a.Since, text: "parked for another " + left, why: why,

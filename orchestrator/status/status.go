@@ -54,7 +54,8 @@ type AgentState struct {
 	// Lasts is true while the agent is held until a person resumes it or its
 	// definition changes, also after a restart.
 	Lasts bool `json:"lasts,omitempty"`
-	// OverBudget is true when the agent is parked because a budget is used up.
+	// OverBudget is true when the agent is parked, or would be by the next run, because a
+	// budget is used up.
 	OverBudget bool `json:"over_budget,omitempty"`
 	// Failures counts consecutive sessions that failed without an entry done.
 	Failures int `json:"failures,omitempty"`
@@ -177,6 +178,8 @@ type Agent struct {
 	Asks bool `json:"needs_answer,omitempty"`
 	// Was is the last state of an agent that is now stopped.
 	Was State `json:"was,omitempty"`
+	// Budget is one that is used up for an agent that no scheduler runs; nil: none is.
+	Budget *Budget `json:"budget,omitempty"`
 	// Today is what the agent's sessions have cost since midnight in its time zone.
 	Today usage.Sum `json:"today,omitzero"`
 	// MaxQueue is how many prompts may be queued; 0: as many as come.

@@ -53,6 +53,12 @@ const (
 	Day  Period = "day"
 )
 
+// Spent is what is said of a budget for the period that is used up: whose it is, and by
+// what.
+func (p Period) Spent(whose, what string) string {
+	return fmt.Sprintf("%s for the %s is spent: %s", whose, p, what)
+}
+
 // Bounds returns the period that a time is in, by the clock of the time's zone.
 func (p Period) Bounds(at time.Time) (from, until time.Time) {
 	if p == Day {
