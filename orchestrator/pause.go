@@ -141,16 +141,20 @@ func PauseStopped(f *config.Fleet, stateDir string, length time.Duration, names 
 }
 
 // ResumeStopped is Resume for a fleet that no scheduler runs: what an earlier run
-// left does not prevent the next one from starting the agents. Its errors are those
-// of PauseStopped.
+// left does not prevent the next one from starting the agents, except what their states
+// say (status.AgentState.Stays). Its errors are those of PauseStopped.
 func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
 	agents, now := chosen(f, names), time.Now()
 	if err := memory.ResumeWithoutRun(stateDir, f.Agents, agents, now); err != nil {
 		return nil, err
 	}
-	return noteStopped(stateDir, agents, journal.Event{At: now, Kind: journal.Resumed}, func(a *config.Agent) (status.AgentState, error) {
+	states, err := noteStopped(stateDir, agents, journal.Event{At: now, Kind: journal.Resumed}, func(a *config.Agent) (status.AgentState, error) {
 		return status.Resumed(stateDir, a.Name, now)
 	})
+	those := *f
+	those.Agents = agents
+	status.Keeps(states, status.Read(&those, stateDir, nil, now).Agents)
+	return states, err
 }
 
 // noteStopped tells readers what was done with agents that no scheduler runs.

@@ -131,16 +131,26 @@ func (h held) text(p *page) {
 			p.printf("%s: %s; heartbeat run starts nothing for it %s heartbeat resume %s\n", a.Agent, paused, before, a.Agent)
 		case h.Done == "paused":
 			p.printf("%s: %s\n", a.Agent, paused)
-		case a.State == status.Stopped:
-			p.printf("%s: resumed; the next run starts it\n", a.Agent)
 		default:
-			resumed := ""
-			if _, stays := a.Stays(h.ours); stays && h.lifted[a.Agent] {
-				resumed = "no longer paused; "
-			}
-			p.printf("%s: %s%s%s\n", a.Agent, resumed, string(a.Shown()), stayed(a, h.ours))
+			h.resumed(p, a)
 		}
 	}
+}
+
+// resumed says what has become of an agent after a resume.
+func (h held) resumed(p *page, a status.AgentState) {
+	_, stays := a.Stays(h.ours)
+	does := string(a.Shown())
+	if stays && a.State == status.Stopped {
+		does = "the next run does not start it"
+	}
+	switch {
+	case !stays && a.State == status.Stopped:
+		does = "resumed; the next run starts it"
+	case stays && h.lifted[a.Agent]:
+		does = "no longer paused; " + does
+	}
+	p.printf("%s: %s%s\n", a.Agent, does, stayed(a, h.ours))
 }
 
 // stayed says what a resume has not lifted, and what does; "" if it has.
@@ -166,10 +176,14 @@ func (h held) failure() error {
 			continue
 		}
 		f.hint = do
-		if a.State != status.Parked {
+		that := "it is " + string(a.State)
+		if a.State == status.Stopped {
+			that = "the next run does not start it: " + a.Reason.String()
+		}
+		if !a.OverBudget {
 			f.status = exitError
 		}
-		all = append(all, fmt.Errorf("cannot resume agent %q: resume does not lift that it is %s", a.Agent, a.State))
+		all = append(all, fmt.Errorf("cannot resume agent %q: resume does not lift that %s", a.Agent, that))
 	}
 	if len(all) == 0 {
 		return nil

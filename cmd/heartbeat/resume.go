@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 
+	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
 )
@@ -18,7 +20,8 @@ func (resumeCmd) Help() string {
 	return `Lets agents continue that were paused with "heartbeat pause", or are held after too
 many failures. If they are backing off or parked, that ends too. If a person has typed
 in a session and left, it continues at once with the next prompt. Without a running
-scheduler, the next run starts the agents.
+scheduler, the next run starts the agents. What waits for a yes or a no, or has spent
+its budget, goes on waiting: then it says so and fails.
 
 Examples:
 
@@ -37,12 +40,30 @@ func pausedIn(live *status.Live) map[string]bool {
 	return paused
 }
 
+// pausedBefore are the agents of a fleet that are paused, as its run says or, where none
+// answers, the disk.
+func pausedBefore(ctx context.Context, f *config.Fleet) map[string]bool {
+	if live, err := askStatus(ctx, f); err == nil {
+		return pausedIn(live)
+	}
+	paused := map[string]bool{}
+	stateDir, err := owner.StateDir(f)
+	if err != nil {
+		return paused
+	}
+	kept, _ := memory.PausedOf(stateDir, f.Agents) // the resume itself says why it cannot be read
+	for name := range kept {
+		paused[name] = true
+	}
+	return paused
+}
+
 func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 	f, client, names, err := c.of(a, "resume")
 	if err != nil {
 		return nil, err
 	}
-	before, _ := askStatus(ctx, f) // where none runs, nothing stays
+	before := pausedBefore(ctx, f)
 	states, err := a.toRunOrNext(ctx, names, client.Resume, func() ([]status.AgentState, error) {
 		stateDir, err := owner.StateDir(f)
 		if err != nil || !journal.Exists(stateDir) { // it never ran
@@ -54,7 +75,7 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	a.warnOfUnloaded(ctx, f)
-	res := held{Done: "resumed", Agents: states, ours: a.ours(), lifted: pausedIn(before)}
+	res := held{Done: "resumed", Agents: states, ours: a.ours(), lifted: before}
 	if c.All {
 		return res, nil
 	}
