@@ -151,6 +151,11 @@ func (q *queues) missing(m *member, cfg *config.Agent) {
 	if n == 0 {
 		return
 	}
+	q.happened(m, func(time.Time) { // a run with --once has failed
+		for range n {
+			m.DeadLettered()
+		}
+	})
 	detail := fmt.Sprintf("%d prompts that were queued are dead letters now", n)
 	if n == 1 {
 		detail = "1 prompt that was queued is a dead letter now"

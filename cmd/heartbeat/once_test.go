@@ -119,3 +119,21 @@ func TestARunOnceThatCannotWorkEndsAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestOnceFailsWhereAcceptedPromptsAreLost: somebody emptied the inbox, its prompts became
+// dead letters, and the run ended with "0 given up" and exit status 0.
+func TestOnceFailsWhereAcceptedPromptsAreLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", strings.Replace(oneAgent, "agents/triage\n", "agents/triage\n    command: [heartbeat, simulate]\n", 1))
+	w.ok("apply")
+	w.ok("send", "triage", "one")
+	w.ok("send", "triage", "two")
+	w.shell("> agents/triage/.heartbeat/inbox.jsonl")
+	if o := w.run("run", "--once"); o.status != exitError || !strings.Contains(o.stdout, "2 given up") || !strings.Contains(o.stderr, "dead-lettered=2") {
+		t.Errorf("%+v", o)
+	}
+	if o := w.run("run", "--once"); o.status != exitOK {
+		t.Errorf("the next one: %+v", o)
+	}
+}
