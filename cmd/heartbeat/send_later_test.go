@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,9 @@ func TestSentLater(t *testing.T) {
 	}
 	w.ok("send", "triage", "--in", "2h", "--id", "far", "what is \x1b[31mfar away")
 	w.ok("send", "triage", "--in", "3h", "--id", "dropped", "what is taken back")
+	if out := w.ok("send", "triage", "--in", "4h", "what is far away, too"); !regexp.MustCompile(`(?m)^heartbeat send triage --cancel [0-9a-f]{16} takes it back$`).MatchString(out) {
+		t.Errorf("how to take it back was not said: %q", out)
+	}
 	if out := w.ok("send", "triage", "--cancel", "dropped"); out != "taken back from triage: dropped\n" {
 		t.Errorf("cancel says %q", out)
 	}
