@@ -43,6 +43,25 @@ func (h *Headway) Look(agents []*config.Agent, says []AgentState) {
 	if text := statesText(counts); text != "" {
 		h.Text += "; " + text
 	}
+	h.Text += checkless(says, time.Now())
+}
+
+// checkless says whose check cannot be run, and why: the run does not end before that.
+func checkless(says []AgentState, now time.Time) string {
+	text, more := "", 0
+	for _, a := range says {
+		switch {
+		case a.Proof == nil || !a.Proof.Vain.NeedsPerson(now):
+		case text == "":
+			text = "; waits for " + a.Agent + ", whose check gives no answer: " + a.Proof.Vain.Why.String()
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(" (and for %d more)", more)
+	}
+	return text
 }
 
 func queuesOf(agents []*config.Agent, states map[string]State) (all []Queue) {

@@ -36,5 +36,9 @@ func TestHeadway(t *testing.T) {
 		put(t, a.Inbox, "five\n") // the queue still has all of them: nothing took one in this test
 		look(AgentState{State: Running}, "0 of 5 prompts; 1 running")
 		look(AgentState{State: Idle, Acknowledged: 5}, "5 of 5 prompts; 1 idle")
+		vain := &Proof{State: CheckTrouble, Vain: &Vain{As: CheckTrouble, Since: time.Now(), Why: "make is not found in PATH"}}
+		look(AgentState{State: Checking, Acknowledged: 5, Proof: vain}, "5 of 5 prompts; 1 checking; waits for a, whose check gives no answer: make is not found in PATH")
+		vain.Vain.As = CheckAgain // it has answered: later
+		look(AgentState{State: Checking, Acknowledged: 5, Proof: vain}, "5 of 5 prompts; 1 checking")
 	})
 }
