@@ -19,7 +19,7 @@ func (s *Scheduler) Restart(now bool, names ...string) ([]status.AgentState, err
 	s.happened(nil, func(time.Time) {
 		var all []*member
 		if s.fleet.stage == stopping {
-			err = errStopping
+			err = notTo("restart", names)
 		} else {
 			all, err = s.fleet.named(names)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
@@ -36,6 +37,19 @@ func (e *UnknownAgentError) Hint() string {
 
 // errStopping is the answer to requests to a run that is ending.
 var errStopping = errors.New("the scheduler is stopping")
+
+// notTo is the answer to a request to do something with agents; none: all.
+func notTo(verb string, names []string) error {
+	who := "all agents"
+	switch len(names) {
+	case 0:
+	case 1:
+		who = fmt.Sprintf("agent %q", names[0])
+	default:
+		who = "agents " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("cannot %s %s: %w", verb, who, errStopping)
+}
 
 // needsPerson reports whether only a person can help against an error.
 func needsPerson(err error) bool {

@@ -23,7 +23,7 @@ func (s *Scheduler) Pause(names ...string) ([]status.AgentState, error) {
 // PauseBy is Pause that records whose session asks for it (see SessionOf); "" is a
 // person. After a length, if it is not 0, the pause ends by itself.
 func (s *Scheduler) PauseBy(by string, length time.Duration, names ...string) ([]status.AgentState, error) {
-	return s.toEach(names, func(m *member, kept *memory.Pauses, now time.Time) {
+	return s.toEach("pause", names, func(m *member, kept *memory.Pauses, now time.Time) {
 		kept.Set(m.key, m.Paused().Again(pauseFrom(now, length, by)))
 	}, func(m *member, now time.Time) { m.Pause(pauseFrom(now, length, by)) })
 }
@@ -42,7 +42,7 @@ func pauseFrom(now time.Time, length time.Duration, by string) memory.Paused {
 // back-off, a parking, a person who has typed in the session. A session that was
 // told to finish does so; remaining work starts another one.
 func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
-	return s.toEach(names, func(*member, *memory.Pauses, time.Time) {}, func(m *member, now time.Time) {
+	return s.toEach("resume", names, func(*member, *memory.Pauses, time.Time) {}, func(m *member, now time.Time) {
 		m.wakeCheck()
 		if m.Resume(now) {
 			s.fleet.askAgain(s.fleet.accounts.Clear(m.Name), now)
@@ -87,16 +87,16 @@ func CheckPerson(pid int, stateDir string) error {
 	return nil
 }
 
-// toEach does something to the agents that are named, or to none of them if one is
-// not known, or their pauses cannot be saved.
-func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, time.Time), do func(*member, time.Time)) ([]status.AgentState, error) {
+// toEach does something, in a word, to the agents that are named, or to none of them if one
+// is not known, or their pauses cannot be saved.
+func (s *Scheduler) toEach(verb string, names []string, keep func(*member, *memory.Pauses, time.Time), do func(*member, time.Time)) ([]status.AgentState, error) {
 	defer s.published.Flush() // `status` shows it when we return
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.mu.Lock()
 	all, err := s.fleet.named(names)
 	if s.fleet.stage == stopping {
-		err = errStopping
+		err = notTo(verb, names)
 	}
 	now, kept := time.Now(), memory.Pauses{}
 	var keys []string

@@ -107,7 +107,7 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 func (f *fleet) reloadable(file *config.Fleet, agents int) error {
 	switch {
 	case !f.works():
-		return errStopping
+		return fmt.Errorf("cannot reload the fleet's file: %w", errStopping)
 	case file.Name != f.declared.Name:
 		return fmt.Errorf("cannot reload: the fleet's name changed from %q to %q, which takes a new run", f.declared.Name, file.Name)
 	}

@@ -498,11 +498,17 @@ func TestNothingIsWantedOfARunThatStops(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.run()()
-		if _, err := r.s.Pause("a"); !errors.Is(err, errStopping) {
-			t.Errorf("Pause: %v", err)
+		asked := map[string]func() error{
+			`cannot pause agent "a"`:            func() error { _, err := r.s.Pause("a"); return err },
+			"cannot resume all agents":          func() error { _, err := r.s.Resume(); return err },
+			`cannot restart agent "a"`:          func() error { _, err := r.s.Restart(false, "a"); return err },
+			`cannot fire triggers of agent "a"`: func() error { _, err := r.s.Trigger(t.Context(), "a"); return err },
+			"cannot reload the fleet's file":    func() error { _, err := r.s.Reload(r.fleet); return err },
 		}
-		if _, err := r.s.Reload(r.fleet); !errors.Is(err, errStopping) {
-			t.Errorf("Reload: %v", err)
+		for cannot, ask := range asked {
+			if err := ask(); !errors.Is(err, errStopping) || err.Error() != cannot+": the scheduler is stopping" {
+				t.Errorf("%s: %v", cannot, err)
+			}
 		}
 	})
 }

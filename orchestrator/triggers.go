@@ -56,7 +56,7 @@ func (s *Scheduler) Trigger(ctx context.Context, name string, triggers ...string
 	s.mu.Unlock()
 	switch {
 	case stopped:
-		return nil, errStopping
+		return nil, fmt.Errorf("cannot fire triggers of agent %q: %w", name, errStopping)
 	case m == nil:
 		return nil, &UnknownAgentError{Agent: name}
 	}

@@ -224,6 +224,12 @@ func TestStatusSaysThatARunStops(t *testing.T) {
 		return strings.Contains(out, "stopping for ") && strings.Contains(out, "it waits for the sessions of 1 agent (triage), at most another ") &&
 			strings.Contains(out, "heartbeat stop --now")
 	})
+	if out := w.ok("send", "triage", "more"); !strings.Contains(out, "\nIt waits: the scheduler is stopping; heartbeat run   # when it has ended\n") {
+		t.Errorf("send: %s", out)
+	}
+	if o := w.run("resume", "triage"); o.status != exitError || o.stderr != `heartbeat: cannot resume agent "triage": the scheduler is stopping`+"\n" {
+		t.Errorf("resume: %+v", o)
+	}
 	w.put("end", "")
 	if code := r.ended(); code != 0 {
 		t.Errorf("exit %d", code)

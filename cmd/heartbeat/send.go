@@ -111,6 +111,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, refusedNow(a, agent, err)
 	}
 	accepted.At = inZone(accepted.At, cmp.Or(agent.Zone, time.Local))
+	a.whileStopping(ctx, &accepted)
 	switch {
 	case accepted.Differs:
 		return sent{Sent: accepted}, otherText(a, accepted)
@@ -125,6 +126,22 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	delivery, err := c.await(ctx, a, agent, accepted)
 	return sent{accepted, delivery}, err
+}
+
+// stopPatience is how long send waits for a scheduler to say whether it is stopping.
+const stopPatience = 500 * time.Millisecond
+
+// whileStopping says of a prompt which nothing else keeps from its agent that the scheduler is
+// stopping: the next run works on it.
+func (a *app) whileStopping(ctx context.Context, s *send.Sent) {
+	if !s.Running || s.Obstacle != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	if live, err := askStatus(ctx, a.known); err == nil && live.Stopping != nil {
+		s.Obstacle = &status.Trouble{Agent: s.Agent, What: status.NobodyRuns, Text: "the scheduler is stopping", Do: a.ours() + " run   # when it has ended"}
+	}
 }
 
 // asked is the prompt with what its flags say of it.
