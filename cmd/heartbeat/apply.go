@@ -57,6 +57,7 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 	warnOfLeft(w.fleet, a.warn)
 	a.warnOfAnew(w.fleet)
 	a.warnOfUnnamed(w.fleet)
+	warnOfNoClient(a, w.fleet, agents)
 	res := wired{DryRun: c.DryRun, Changes: []wiredTo{}, next: a.ours() + " doctor says what else would keep a session from working"}
 	var errs []error
 	line := newProgressLine(a)

@@ -106,6 +106,22 @@ func TestValidateMissesTheClient(t *testing.T) {
 	}
 }
 
+// TestEachAgentWhoseClientIsMissingIsNamedByItsOwn: one with another path to the client was
+// said to run claude from PATH, and apply said nothing.
+func TestEachAgentWhoseClientIsMissingIsNamedByItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env = append(w.env, "PATH=/nowhere")
+	w.put("heartbeat.yaml", oneAgent+"  other: {dir: agents/other, command: [/opt/nope/claude]}\n")
+	for _, command := range []string{"validate", "apply"} {
+		o := w.run(command)
+		if o.status != 0 || strings.Count(o.stderr, "claude, which triage would run, is not found in PATH (npm install") != 1 ||
+			strings.Count(o.stderr, "agents.other.command[0]: /opt/nope/claude is not there") != 1 {
+			t.Errorf("%s: %+v", command, o)
+		}
+	}
+}
+
 // TestStatusForgetsWhatWasMended: it showed what the last run had held the agent for,
 // and what to do about it, when that was done.
 func TestStatusForgetsWhatWasMended(t *testing.T) {

@@ -79,7 +79,7 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	a.warnOfAnew(f)
 	a.warnOfUnnamed(f)
-	warnOfNoClient(a, f)
+	warnOfNoClient(a, f, f.Agents)
 	for _, agent := range f.Agents {
 		row := validatedAgent{Agent: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}, Missing: f.Missing[agent.Name]}
 		for _, t := range agent.Triggers {
@@ -92,13 +92,12 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 
 // warnOfNoClient warns of agents without command: whose client is not there. Of a
 // command that is written down the file itself warns.
-func warnOfNoClient(a *app, f *config.Fleet) {
+func warnOfNoClient(a *app, f *config.Fleet, agents []*config.Agent) {
 	var without []string
-	if slices.ContainsFunc(f.Warnings, func(w config.Problem) bool { return strings.HasPrefix(w.Message, client.Claude.Program+" is not ") }) {
-		return
-	}
-	for _, agent := range f.Agents {
-		if c := preflight.ClientOf(agent, os.Environ()); slices.Equal(agent.Command, []string{c.Program}) && c.Known() && c.Missing() != "" {
+	for _, agent := range agents {
+		said := slices.ContainsFunc(f.Warnings, func(w config.Problem) bool { return isCommandOf(w, agent) })
+		c := preflight.ClientOf(agent, os.Environ())
+		if !said && slices.Equal(agent.Command, []string{client.Claude.Program}) && c.Known() && c.Missing() != "" {
 			without = append(without, agent.Name)
 		}
 	}
@@ -106,6 +105,12 @@ func warnOfNoClient(a *app, f *config.Fleet) {
 		a.warn(fmt.Sprintf("%s, which %s would run, is not found in PATH (npm install -g @anthropic-ai/claude-code, or write command:)",
 			client.Claude.Program, names(without, pageColumns)))
 	}
+}
+
+// isCommandOf reports whether a warning is about the command: of an agent.
+func isCommandOf(w config.Problem, a *config.Agent) bool {
+	key := strings.TrimSuffix(w.Key, "[0]")
+	return key == "defaults.command" || key == "agents."+a.Name+".command"
 }
 
 // warn adds what is most likely not meant.
