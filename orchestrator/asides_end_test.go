@@ -22,7 +22,7 @@ import (
 // trace of its end. The drop may have been killed before the state directory forgot it.
 func TestWhatIsDroppedAsideIsNotPutBack(t *testing.T) {
 	t.Parallel()
-	again := func(ctx context.Context, r *rig) (int, error) { return queue.Retry(ctx, r.agent("a"), nil, true) }
+	again := func(ctx context.Context, r *rig) (int, error) { return r.kept().Retry(ctx, r.agent("a"), nil, true) }
 	purged := func(ctx context.Context, r *rig) (int, error) { return queue.Purge(ctx, r.agent("a"), nil, true) }
 	for name, c := range map[string]struct {
 		killed bool
@@ -78,14 +78,20 @@ func (r *rig) dropAside(delivery string, killed bool) {
 		r.t.Fatal(n, err)
 	}
 	for range map[bool]int{false: 2, true: 1}[killed] {
-		asides, err := AsidesOf(r.fleet, filepath.Join(r.dir, "state"), a)
-		if err == nil {
-			err = asides.Dropped(r.t.Context(), a)
-		}
-		if err != nil {
+		if err := r.kept().Ended(r.t.Context(), a); err != nil {
 			r.t.Fatal(err)
 		}
 	}
+}
+
+// kept is what a command knows of the queue of "a" while nothing runs.
+func (r *rig) kept() Kept {
+	r.t.Helper()
+	kept, err := KeptOf(r.fleet, filepath.Join(r.dir, "state"), r.agent("a"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return kept
 }
 
 // TestAFullConversationApartIsNotTheQueuesOwn: what goes on in the conversation in which

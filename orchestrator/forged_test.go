@@ -108,7 +108,7 @@ func TestWhatIsForgedIsADeadLetter(t *testing.T) {
 						t.Errorf("told %d times", n)
 					}
 					r.set("a", claims(time.Minute))
-					if _, err := queue.Retry(t.Context(), a, []string{dead[0].DeliveryID}, false); err != nil {
+					if _, _, err := queue.Retry(t.Context(), a, []string{dead[0].DeliveryID}, false); err != nil {
 						t.Fatal(err)
 					}
 					r.tell("a")

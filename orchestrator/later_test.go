@@ -77,7 +77,7 @@ func TestATimedPromptWhoseIDIsTakenIsADeadLetter(t *testing.T) {
 					if d.ID != "x" || d.Reason != inbox.IDTaken || !d.Retryable() || d.Cause == "" || said[0].Trigger != "send@x" {
 						t.Errorf("%+v, %+v", d, said)
 					}
-					if _, err := queue.Retry(t.Context(), r.agent("a"), []string{"x"}, false); err != nil {
+					if _, _, err := queue.Retry(t.Context(), r.agent("a"), []string{"x"}, false); err != nil {
 						t.Fatal(err)
 					}
 					r.tell("a")

@@ -177,7 +177,7 @@ func TestALossAfterARetryIsToldToo(t *testing.T) {
 			t.Fatalf("told at first: %+v", told)
 		}
 		// Before anybody looks, they are queued again, and go again.
-		if n, err := queue.Retry(t.Context(), r.agent("a"), nil, true); n != 2 || err != nil {
+		if n, _, err := queue.Retry(t.Context(), r.agent("a"), nil, true); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
 		replaced()

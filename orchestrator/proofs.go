@@ -116,7 +116,7 @@ func (m *member) wakeCheck() {
 // handedOver remembers what the session was given, before it can have worked on it for
 // long.
 func (c course) handedOver() {
-	if err := c.desk.HandedOver(context.Background(), c.def, c.m.key); err != nil {
+	if err := c.desk.HandedOver(c.def, c.m.key); err != nil {
 		c.log.Warn("cannot remember what was handed over", "agent", c.m.Name, "err", err)
 	}
 }
@@ -212,7 +212,7 @@ func (c course) settles(n *count) {
 		return
 	}
 	c.keeps(nil)
-	forged, err := c.desk.Settle(context.Background(), c.def, c.m.key)
+	forged, err := c.desk.Settle(context.Background(), c.def)
 	if err != nil {
 		c.log.Warn("cannot tell what has become of what has to be proven", "agent", c.m.Name, "err", err)
 	}

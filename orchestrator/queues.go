@@ -126,20 +126,12 @@ func (q *queues) completeTail(m *member, cfg *config.Agent) {
 // count counts what is queued for a member that does not start.
 func (q *queues) count(m *member, cfg *config.Agent) {
 	l := queue.LookInto(cfg)
-	q.sees(m, cfg)
 	q.missing(m, cfg) // which the look may have filed
 	q.happened(m, func(now time.Time) {
 		if l.Err == nil && l.Depth.Entries > 0 && m.Def() == cfg && m.Recounted(l.Depth.Entries, l.Depth.Names, now) {
 			q.fleet.accounts.Hurry(m.Name, agent.HurryAfter)
 		}
 	})
-}
-
-// sees remembers what the entries say that others have queued for a member.
-func (q *queues) sees(m *member, cfg *config.Agent) {
-	if err := q.desk.Sees(context.Background(), cfg, m.key); err != nil {
-		q.log.Warn("cannot remember what was queued", "agent", m.Name, "err", err)
-	}
 }
 
 // missing says that somebody has taken prompts out of a member's inbox. Who found

@@ -99,7 +99,6 @@ func (c course) start() (launched, error) {
 	if err != nil {
 		return launched{}, err
 	}
-	c.queues.sees(c.m, c.def)
 	replies := queue.EndOfReplies(c.def)
 	c.keeps(&replies)
 	live, err := c.opt.Runner.Start(context.Background(), spec)

@@ -76,6 +76,9 @@ func (c answerCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := movedOn(ctx, a.known, agent); err != nil {
+		a.warn(err.Error())
+	}
 	if err := noteAnswer(a.known, agent.Name, given, "a person"); err != nil {
 		a.warn("the answer is not in the journal: " + err.Error())
 	}

@@ -93,9 +93,20 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	switch t.action {
 	case "retry":
-		return c.handle(ctx, a, t, whose, "queued again", queue.Retry)
+		f, err := a.knownFleet()
+		if err != nil {
+			return nil, err
+		}
+		return c.handle(ctx, t, whose, "queued again", func(ctx context.Context, agent *config.Agent, ids []string, all bool) (int, error) {
+			return retry(ctx, f, agent, ids, all)
+		})
 	case "purge":
-		return c.handle(ctx, a, t, whose, "deleted", queue.Purge)
+		return c.handle(ctx, t, whose, "deleted", func(ctx context.Context, agent *config.Agent, ids []string, all bool) (int, error) {
+			if err := a.forgetEnded(ctx, agent); err != nil {
+				return 0, err
+			}
+			return queue.Purge(ctx, agent, ids, all)
+		})
 	}
 	agent, found, err := of.named(t, whose)
 	if err != nil {
@@ -105,17 +116,14 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 }
 
 // handle applies an act to the named dead letters of each agent, or with --all to all of
-// them. What is remembered of dropped prompts goes first.
-func (c deadLetterCmd) handle(ctx context.Context, a *app, t target, whose map[*config.Agent][]string, did string,
+// them.
+func (c deadLetterCmd) handle(ctx context.Context, t target, whose map[*config.Agent][]string, did string,
 	act func(ctx context.Context, agent *config.Agent, ids []string, all bool) (int, error),
 ) (result, error) {
 	concerned := func(agent *config.Agent) bool {
 		return len(whose[agent]) > 0 || c.All && (!t.fleet || hasDead(ctx, agent))
 	}
 	return each(t, concerned, func(agent *config.Agent) (handled, error) {
-		if err := a.forgetDropped(ctx, agent); err != nil {
-			return handled{}, err
-		}
 		n, err := act(ctx, agent, whose[agent], c.All)
 		return done(agent, did, n, err)
 	})

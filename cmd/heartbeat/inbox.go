@@ -92,7 +92,7 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 		return each(t, concerned, func(agent *config.Agent) (handled, error) {
 			n, err := queue.Drop(ctx, agent, whose[agent])
 			if err == nil {
-				err = a.forgetDropped(ctx, agent)
+				err = a.forgetEnded(ctx, agent)
 			}
 			return handled{agent.Name, "dropped", n}, listHint(err, "inbox", agent)
 		})

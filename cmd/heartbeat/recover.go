@@ -56,8 +56,8 @@ func (c recoverCmd) run(ctx context.Context, a *app) (result, error) {
 func (c recoverCmd) withdraw(ctx context.Context, a *app, entry *inbox.InFlight) {
 	f, err := a.knownFleet()
 	if agent, found := a.agent(c.Agent); err == nil && found == nil {
-		var kept orchestrator.Asides
-		if kept, err = asidesOf(f, agent); err == nil {
+		var kept orchestrator.Kept
+		if kept, err = keptOf(f, agent); err == nil {
 			kept.Forgets(agent, entry)
 		}
 	}
@@ -93,9 +93,9 @@ func (c recoverCmd) recovery(a *app) (queue.Recovery, error) {
 	r := queue.OfAgent(agent, policy)
 	f, err := a.knownFleet()
 	if err == nil {
-		var asides orchestrator.Asides
-		asides, err = asidesOf(f, agent)
-		r.Ends = asides.Ends
+		var kept orchestrator.Kept
+		kept, err = keptOf(f, agent)
+		r.Ends = kept.Ends
 	}
 	return r, err
 }

@@ -212,7 +212,7 @@ func (w *web) Drop(ctx context.Context, agent, id string) error {
 		_, err = queue.Drop(ctx, a, []string{id})
 	}
 	if err == nil {
-		err = forgetDropped(ctx, w.fleet.Load(), a)
+		err = forgetEnded(ctx, w.fleet.Load(), a)
 	}
 	return err
 }
@@ -221,10 +221,7 @@ func (w *web) Drop(ctx context.Context, agent, id string) error {
 func (w *web) Retry(ctx context.Context, agent, id string) error {
 	a, err := w.agent(agent)
 	if err == nil {
-		err = forgetDropped(ctx, w.fleet.Load(), a)
-	}
-	if err == nil {
-		_, err = queue.Retry(ctx, a, []string{id}, false)
+		_, err = retry(ctx, w.fleet.Load(), a, []string{id}, false)
 	}
 	return err
 }
@@ -233,10 +230,7 @@ func (w *web) Retry(ctx context.Context, agent, id string) error {
 func (w *web) RetryAll(ctx context.Context, agent string) (n int, err error) {
 	a, err := w.agent(agent)
 	if err == nil {
-		err = forgetDropped(ctx, w.fleet.Load(), a)
-	}
-	if err == nil {
-		n, err = queue.Retry(ctx, a, nil, true)
+		n, err = retry(ctx, w.fleet.Load(), a, nil, true)
 	}
 	return n, err
 }
@@ -245,7 +239,7 @@ func (w *web) RetryAll(ctx context.Context, agent string) (n int, err error) {
 func (w *web) Purge(ctx context.Context, agent, id string) error {
 	a, err := w.agent(agent)
 	if err == nil {
-		err = forgetDropped(ctx, w.fleet.Load(), a)
+		err = forgetEnded(ctx, w.fleet.Load(), a)
 	}
 	if err == nil {
 		_, err = queue.Purge(ctx, a, []string{id}, false)
@@ -262,6 +256,9 @@ func (w *web) Continue(ctx context.Context, agent, answer string) (string, error
 	given, err := queue.Answer(ctx, a, answer)
 	if err != nil {
 		return "", err
+	}
+	if err := movedOn(ctx, w.fleet.Load(), a); err != nil {
+		w.app.log.Warn(err.Error(), "agent", agent)
 	}
 	if err := noteAnswer(w.fleet.Load(), agent, given, "a person on the page"); err != nil {
 		w.app.log.Warn("an answer is not in the journal", "agent", agent, "err", err)

@@ -49,6 +49,12 @@ func (d *DeadEntry) Raw() []byte {
 // Prompt returns the prompt of its line; "" when it was filed by reference.
 func (d *DeadEntry) Prompt() string { return decode(d.Raw(), d.StartOffset == 0).prompt }
 
+// Letter returns its line as it was sent.
+func (d *DeadEntry) Letter() Letter {
+	got := decode(d.Raw(), d.StartOffset == 0)
+	return Letter{ID: got.id, Source: got.source, Prompt: got.prompt, Checked: got.checked, Urgent: d.Urgent}
+}
+
 // Retryable reports whether it can be queued again: its text is known, whole.
 func (d *DeadEntry) Retryable() bool {
 	raw := d.Raw()

@@ -246,22 +246,39 @@ func (q *Queue) stands(d Delivery, named bool) (stands bool, err error) {
 	return stands, err
 }
 
-// FileGone files an entry as a dead letter that has to be proven and is nowhere: it has
-// left the queue without a verdict. Its text is as its sender gave it, or as it was first
-// seen. A second call for the same one soon afterwards files nothing.
-func (h *Held) FileGone(id, prompt string) error {
+// Sent is an entry as it was sent.
+type Sent struct{ ID, Prompt string }
+
+// FileGone files entries as dead letters that have left the queue without a verdict, with
+// what was sent. Calling it again files them again: the caller knows what it has filed.
+func (h *Held) FileGone(why Reason, all ...Sent) error {
 	if err := h.check(); err != nil {
 		return err
 	}
-	d := DeadEntry{DeliveryID: deliveryID(false, 0, 0, []byte(cmp.Or(id, prompt))), ID: id, Reason: Forged, Cause: "it has left the queue without a verdict", At: time.Now().UTC()}
-	raw, err := SentLine(id, prompt)
-	if err != nil {
-		return err
+	now, size := time.Now().UTC(), 0
+	var batch []DeadEntry
+	for i, s := range all {
+		raw, err := SentLine(s.ID, s.Prompt)
+		if err != nil {
+			return err
+		}
+		d := DeadEntry{
+			EntryID: entryID(raw), DeliveryID: deliveryID(false, now.UnixNano(), int64(i), raw), ID: s.ID,
+			Reason: why, Cause: "it has left the queue without a verdict", At: now,
+		}
+		if s.Prompt != "" {
+			d.setRaw(raw)
+		}
+		batch, size = append(batch, d), size+len(raw)
+		if size < lossBytes {
+			continue
+		}
+		if err := h.file(batch); err != nil {
+			return err
+		}
+		batch, size = batch[:0], 0
 	}
-	if d.EntryID = entryID(raw); prompt != "" {
-		d.setRaw(raw)
-	}
-	return h.file([]DeadEntry{d})
+	return h.file(batch)
 }
 
 // SentLine is the line of an entry that is known by its id, or "", and by its prompt.

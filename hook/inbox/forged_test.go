@@ -123,3 +123,33 @@ func TestARecordOfSomebodyElseEndsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsLostTwiceIsFiledTwice: the same text may be queued again, and each loss is told
+// of its own delivery.
+func TestWhatIsLostTwiceIsFiledTwice(t *testing.T) {
+	t.Parallel()
+	q, err := Open(Place{Inbox: t.TempDir() + "/inbox.jsonl"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	for range 2 {
+		err := q.Hold(t.Context(), func(h *Held) error {
+			return h.FileGone(Lost, Sent{"m1", "one"}, Sent{"m2", "two"}, Sent{"m3", ""})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids, texts := map[string]bool{}, map[string]int{}
+	for d, err := range q.DeadLetters() {
+		if err != nil || d.Reason != Lost || d.Retryable() != (d.ID != "m3") {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		ids[d.DeliveryID] = true
+		texts[d.ID+" "+d.Prompt()]++
+	}
+	if len(ids) != 6 || texts["m1 one"] != 2 || texts["m2 two"] != 2 || texts["m3 "] != 2 {
+		t.Errorf("%v, %v", ids, texts)
+	}
+}

@@ -218,15 +218,15 @@ func (q *Queue) Lacks(names []string) ([]string, error) {
 	return left, nil
 }
 
-// Standing calls do with the id, the entry id and the prompt of the entry in flight, of
-// what is queued and of what waits aside. It needs no lock and changes nothing.
-func (q *Queue) Standing(do func(id, entry, prompt string)) error {
+// Standing calls do with the id and the prompt of the entry in flight, of what is queued
+// and of what waits aside. It needs no lock and changes nothing.
+func (q *Queue) Standing(do func(id, prompt string)) error {
 	aside, err := q.Waiting()
 	if err != nil {
 		return err
 	}
 	for i := range aside {
-		do(aside[i].ID, aside[i].EntryID, aside[i].Prompt())
+		do(aside[i].ID, aside[i].Prompt())
 	}
 	for _, l := range q.lanes() {
 		v, err := l.look()
@@ -234,11 +234,11 @@ func (q *Queue) Standing(do func(id, entry, prompt string)) error {
 			return err
 		}
 		if v.flight != nil && !v.stale {
-			do(v.flight.ID, v.flight.EntryID, v.flight.Prompt())
+			do(v.flight.ID, v.flight.Prompt())
 		}
 		err = l.each(v, func(got line) bool {
 			if e := l.entry(got, v.verdict.meta.Generation); e != nil {
-				do(e.ID, got.id(), e.Prompt)
+				do(e.ID, e.Prompt)
 			}
 			return true
 		})

@@ -22,7 +22,7 @@ const (
 // rule gives it. The request is about the entry in flight if the session was given that
 // entry.
 func (k *Keeper) Ask(ctx context.Context, cfg *config.Agent, r approval.Request) (approval.Request, error) {
-	if flight, err := queue.InFlight(cfg); err == nil && flight != nil && k.desk.Genuine(ctx, cfg, r.Key, flight) { // it may have changed since
+	if flight, err := queue.InFlight(cfg); err == nil && flight != nil && k.desk.Genuine(cfg, r.Key, flight) { // it may have changed since
 		r.Entry = flight.DeliveryID
 	}
 	return k.file(ctx, r, cfg.Approvals)

@@ -51,13 +51,11 @@ func (d Demand) says() bool { return (d.Until != nil) != d.Nothing }
 // demandFolder returns the folder with the demands of one inbox. It is named for the inbox,
 // not the agent, because an agent may be renamed.
 func demandFolder(stateDir, inbox string) string {
-	sum := sha256.Sum256([]byte(inbox))
-	return filepath.Join(stateDir, "demands", hex.EncodeToString(sum[:8]))
+	return filepath.Join(stateDir, "demands", hashOf(inbox, 8))
 }
 
 func demandPath(stateDir, inbox, id string) string {
-	sum := sha256.Sum256([]byte(id))
-	return filepath.Join(demandFolder(stateDir, inbox), hex.EncodeToString(sum[:16])+".json")
+	return filepath.Join(demandFolder(stateDir, inbox), hashOf(id, 16)+".json")
 }
 
 // KeepDemand durably records what an entry has to pass, before it is queued.

@@ -3,93 +3,203 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
+	"heartbeat/config"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/state"
 )
 
-// Text is what an entry says that has to be proven and has not ended: as its sender gave
-// it, or as it was first seen in its inbox. The agent can write the inbox.
+// Text is what an entry says that one of our senders has queued and that has to be proven.
+// It is kept here until the entry ends, because the agent can write the inbox.
 type Text struct {
-	// ID is the entry's; one without an id is known by Entry, the hash of its line.
-	ID    string `json:"id,omitempty"`
-	Entry string `json:"entry,omitempty"`
+	ID    string `json:"id"`
 	Inbox string `json:"inbox"`
 	Text  string `json:"text"`
+	// Unsure is true if two entries of different texts were queued with the id. Then
+	// neither is known.
+	Unsure bool `json:"unsure,omitempty"`
 }
 
+// textFolder returns the folder with the texts of one inbox.
 func textFolder(stateDir, inbox string) string {
-	return filepath.Join(stateDir, "texts", filepath.Base(demandFolder("", inbox)))
+	return filepath.Join(stateDir, "texts", hashOf(inbox, 8))
 }
 
-func textPath(stateDir string, t Text) string {
-	key := "id " + t.ID
-	if t.ID == "" {
-		key = "line " + t.Entry
+func textName(id string) string { return hashOf(id, 16) + ".json" }
+
+func hashOf(s string, bytes int) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:bytes])
+}
+
+// Queued records what entries say that were queued just now, of those that may have to be
+// proven. Every sender of ours calls it, and whoever queues dead letters again. It is not
+// synced: after a power cut an entry may be unknown, as a line that somebody else has
+// written.
+func Queued(stateDir string, a *config.Agent, letters ...inbox.Letter) (err error) {
+	folder := textFolder(stateDir, a.Inbox)
+	for _, l := range letters {
+		if l.ID == "" || a.Until == nil && !l.Checked {
+			continue
+		}
+		if failed := keepText(stateDir, folder, a.Inbox, l); failed != nil {
+			err = errors.Join(err, fmt.Errorf("cannot record what entry %q says: %w", l.ID, failed))
+		}
 	}
-	sum := sha256.Sum256([]byte(key))
-	return filepath.Join(textFolder(stateDir, t.Inbox), hex.EncodeToString(sum[:16])+".json")
+	return err
 }
 
-// KeepText records what an entry says. It is not synced: what a power cut takes away is
-// read in the inbox again, before any session of the agent lives.
-func KeepText(stateDir string, t Text) error {
-	if err := state.Put(textPath(stateDir, t), t); err != nil {
-		return fmt.Errorf("cannot record what an entry says: %w", err)
+func keepText(stateDir, folder, inbox string, l inbox.Letter) error {
+	demand, err := DemandOf(stateDir, inbox, l.ID)
+	if err != nil || demand != nil && demand.Nothing {
+		return err
 	}
-	return nil
+	t, path := Text{ID: l.ID, Inbox: inbox, Text: l.Prompt}, filepath.Join(folder, textName(l.ID))
+	switch err := create(path, t); {
+	case errors.Is(err, fs.ErrNotExist):
+		return state.Put(path, t) // which makes the folder
+	case !errors.Is(err, fs.ErrExist):
+		return err
+	}
+	known, err := textAt(stateDir, inbox, l.ID)
+	if err != nil {
+		return err
+	}
+	t.Unsure = known != nil && (known.Unsure || known.Text != t.Text)
+	return state.Put(path, t)
 }
 
-// TextOf returns what is recorded of the entry with an id or, without one, with a line;
-// nil: nothing is. Only those fields of t and Inbox are read.
-func TextOf(stateDir string, t Text) (*Text, error) {
-	var known Text
-	err := state.Load(textPath(stateDir, t), &known)
+// create writes a file that is not there yet. Until it is whole, its entry is unknown.
+func create(path string, t Text) error {
+	data, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(data, '\n'))
+	return errors.Join(err, file.Close())
+}
+
+// TextOf returns what the entry with an id was queued with; nil: that is not known.
+func TextOf(stateDir, inbox, id string) (*Text, error) {
+	t, err := textAt(stateDir, inbox, id)
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell what entry %q was queued with: %w", id, err)
+	}
+	if t != nil && t.Unsure {
+		return nil, nil
+	}
+	return t, nil
+}
+
+func textAt(stateDir, inbox, id string) (*Text, error) {
+	if id == "" {
+		return nil, nil
+	}
+	t, err := loadText(filepath.Join(textFolder(stateDir, inbox), textName(id)))
+	if err != nil || t == nil || t.ID != id || t.Inbox != inbox {
+		return nil, err
+	}
+	return t, nil
+}
+
+// loadText returns nil for a file that is not there, or damaged by a power cut.
+func loadText(path string) (*Text, error) {
+	var t Text
+	err := state.Load(path, &t)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, state.ErrDamaged):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("cannot tell what an entry says: %w", err)
-	case known.ID != t.ID || t.ID == "" && known.Entry != t.Entry:
-		return nil, nil
+		return nil, err
 	}
-	return &known, nil
+	return &t, nil
 }
 
-// DropText forgets what an entry says.
-func DropText(stateDir string, t Text) error {
-	if err := os.Remove(textPath(stateDir, t)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot forget what an entry says: %w", err)
+// DropTexts forgets what entries say.
+func DropTexts(stateDir, inbox string, ids ...string) (err error) {
+	for _, id := range ids {
+		failed := os.Remove(filepath.Join(textFolder(stateDir, inbox), textName(id)))
+		if failed != nil && !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("cannot forget what entry %q says: %w", id, failed))
+		}
 	}
-	return nil
+	return err
 }
 
-// Texts returns what is recorded of the entries of an inbox. With an error they are those
-// that can be read.
-func Texts(stateDir, inbox string) (all []Text, err error) {
-	folder := textFolder(stateDir, inbox)
-	entries, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// Texts are the entries of an inbox whose text is recorded. To make them reads no text.
+type Texts struct {
+	folder, inbox string
+	names         map[string]bool // of the files
+	stamp         durable.Stamp   // of the folder
+}
+
+// Still reports whether these demonstrably are those that are recorded now.
+func (t Texts) Still() bool { return t.stamp.Same(durable.StampOf(os.Lstat(t.folder))) }
+
+// TextsOf returns those of an inbox.
+func TextsOf(stateDir, inbox string) (Texts, error) {
+	t := Texts{folder: textFolder(stateDir, inbox), inbox: inbox, names: map[string]bool{}}
+	t.stamp = durable.StampOf(os.Lstat(t.folder))
+	entries, err := os.ReadDir(t.folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return t, fmt.Errorf("cannot tell what entries were queued with: %w", err)
 	}
-	errs := []error{err}
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		var t Text
-		switch err := state.Load(filepath.Join(folder, e.Name()), &t); {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, state.ErrDamaged):
-		case err != nil:
-			errs = append(errs, err)
-		case t.Inbox == inbox && (t.ID != "" || t.Entry != ""):
-			all = append(all, t)
+		if len(e.Name()) == len(textName("")) && filepath.Ext(e.Name()) == ".json" {
+			t.names[e.Name()] = true
 		}
 	}
-	return all, errors.Join(errs...)
+	return t, nil
+}
+
+// Len is how many there are.
+func (t Texts) Len() int { return len(t.names) }
+
+// In reports whether all of them are among others.
+func (t Texts) In(others Texts) bool {
+	for name := range t.names {
+		if !others.names[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// Without returns those whose id is not among the given ones.
+func (t Texts) Without(ids []string) Texts {
+	t.names = maps.Clone(t.names)
+	for _, id := range ids {
+		delete(t.names, textName(id))
+	}
+	return t
+}
+
+// Load reads the texts. A file that cannot be one is removed.
+func (t Texts) Load() (all []Text, err error) {
+	for _, name := range slices.Sorted(maps.Keys(t.names)) {
+		path := filepath.Join(t.folder, name)
+		one, failed := loadText(path)
+		switch {
+		case failed != nil:
+			err = errors.Join(err, failed)
+		case one == nil || one.Inbox != t.inbox || textName(one.ID) != name:
+			_ = os.Remove(path) // the next look tries again
+		default:
+			all = append(all, *one)
+		}
+	}
+	return all, err
 }

@@ -124,8 +124,11 @@ func (r *run) settled(s subject, v *ledger.Verdict) {
 		return
 	}
 	id := s.flight.ID
-	if demand, _ := r.demandOf(s.agent, s.flight); demand != nil {
-		id = demand.ID // the flight may name another one
+	if demand, _ := r.demandOf(s.agent, s.flight); demand != nil && demand.ID != id {
+		id = demand.ID // the flight names another one
+		if v.Passed || v.GiveUp != "" {
+			err = errors.Join(err, ledger.DropTexts(r.opt.StateDir, s.agent.Inbox, id))
+		}
 	}
 	switch {
 	case v.Passed:

@@ -106,7 +106,7 @@ func (d *Desk) Unneeded(a *config.Agent, key string, r approval.Request) (why st
 // person's yes to what the request shows.
 func (d *Desk) needs(a *config.Agent, key string, r approval.Request) (bool, error) {
 	flight, err := d.entryOf(a, key, r.Entry)
-	if err != nil || flight == nil || flight.State != inbox.Checking || !d.Genuine(context.Background(), a, key, flight) {
+	if err != nil || flight == nil || flight.State != inbox.Checking || !d.Genuine(a, key, flight) {
 		return false, err
 	}
 	book, err := d.Book(key)

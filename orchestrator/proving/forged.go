@@ -108,7 +108,7 @@ func (d *Desk) fileForged(ctx context.Context, a *config.Agent, book *ledger.Boo
 		e.EntryID = v.Entry
 	}
 	text := ""
-	known, err := ledger.TextOf(d.opt.StateDir, ledger.Text{ID: e.ID, Entry: e.EntryID, Inbox: a.Inbox})
+	known, err := ledger.TextOf(d.opt.StateDir, a.Inbox, e.ID)
 	switch {
 	case err != nil:
 		return false, err

@@ -1,8 +1,6 @@
 package proving
 
 import (
-	"context"
-
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/ledger"
@@ -16,16 +14,15 @@ type origin struct {
 	genuine bool
 	// apart is what was set aside of it; nil: it never was.
 	apart *inbox.InFlight
-	// sent is what was queued with its id, if its line says something else now, and replaces
-	// is true if it was written over one that is nowhere: then it is not genuine.
-	sent     *ledger.Text
-	replaces bool
+	// sent is what was queued with its id, if its line says something else now: then it is
+	// not genuine.
+	sent *ledger.Text
 }
 
 // originOf compares a record with what the state directory knows of its delivery. Of one
 // that it does not know the line has to stand in the inbox, and the delivery id has to be
-// the line's. In either case the line has to say what was queued.
-func (d *Desk) originOf(ctx context.Context, a *config.Agent, key string, f *inbox.InFlight, c ledger.Course) (o origin, err error) {
+// the line's. In either case the line has to say what was queued, where that is known.
+func (d *Desk) originOf(a *config.Agent, key string, f *inbox.InFlight, c ledger.Course) (o origin, err error) {
 	if f.Aside != nil {
 		all, err := ledger.Asides(d.opt.StateDir, key)
 		if err != nil {
@@ -48,26 +45,26 @@ func (d *Desk) originOf(ctx context.Context, a *config.Agent, key string, f *inb
 	if !o.genuine || o.apart != nil {
 		return o, nil
 	}
-	o.sent, o.replaces, err = d.compareText(ctx, a, key, f)
-	o.genuine = o.sent == nil && !o.replaces
+	o.sent, err = d.compareText(a, f)
+	o.genuine = o.sent == nil
 	return o, err
 }
 
 // Genuine reports whether the record of an entry in flight is of what was handed over.
 // Where that cannot be told, it is not.
-func (d *Desk) Genuine(ctx context.Context, a *config.Agent, key string, f *inbox.InFlight) bool {
+func (d *Desk) Genuine(a *config.Agent, key string, f *inbox.InFlight) bool {
 	book, err := d.Book(key)
 	if err != nil {
 		return false
 	}
-	o, err := d.originOf(ctx, a, key, f, book.Course(f.DeliveryID))
+	o, err := d.originOf(a, key, f, book.Course(f.DeliveryID))
 	return o.genuine && err == nil
 }
 
 // HandedOver remembers the line of the entry that a session was handed over, if it has
 // something to pass and says what was queued: what its record says later is compared with
 // it. Another line of the same delivery changes nothing.
-func (d *Desk) HandedOver(ctx context.Context, a *config.Agent, key string) error {
+func (d *Desk) HandedOver(a *config.Agent, key string) error {
 	f, err := queue.InFlight(a)
 	if err != nil || f == nil || !f.Own || !d.Demands(a, f) {
 		return err
@@ -76,24 +73,15 @@ func (d *Desk) HandedOver(ctx context.Context, a *config.Agent, key string) erro
 	if err != nil {
 		return err
 	}
-	known, err := d.originOf(ctx, a, key, f, book.Course(f.DeliveryID))
+	known, err := d.originOf(a, key, f, book.Course(f.DeliveryID))
 	if err != nil || !known.genuine {
 		return err
 	}
-	return d.remember(a, book, f)
+	return d.remember(book, f)
 }
 
-// remember keeps the line of an entry that was handed over, and what it says if nobody has
-// told of it before.
-func (d *Desk) remember(a *config.Agent, book *ledger.Book, f *inbox.InFlight) error {
-	t := textOfFlight(a, f)
-	known, err := ledger.TextOf(d.opt.StateDir, t)
-	if known == nil && err == nil {
-		err = ledger.KeepText(d.opt.StateDir, t)
-	}
-	if err != nil {
-		return err
-	}
+// remember keeps the line of an entry that was handed over.
+func (d *Desk) remember(book *ledger.Book, f *inbox.InFlight) error {
 	c := book.Course(f.DeliveryID)
 	if c.Entry != "" {
 		return nil

@@ -159,18 +159,18 @@ func TestALineThatWasHandedOverIsKnown(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(l *lab) {
 		desk := New(Options{StateDir: l.state})
-		if err := desk.HandedOver(l.t.Context(), l.agent, "a-1"); err != nil {
+		if err := desk.HandedOver(l.agent, "a-1"); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(l.agent.Inbox, []byte("something else\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		f := l.flight()
-		if f.Own || !desk.Genuine(l.t.Context(), l.agent, "a-1", f) {
+		if f.Own || !desk.Genuine(l.agent, "a-1", f) {
 			t.Errorf("it is not known: %+v", f)
 		}
 		f.EntryID = strings.Repeat("0", 64)
-		if desk.Genuine(l.t.Context(), l.agent, "a-1", f) {
+		if desk.Genuine(l.agent, "a-1", f) {
 			t.Error("another line is")
 		}
 		l.prove(time.Hour)

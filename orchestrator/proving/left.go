@@ -20,10 +20,10 @@ const queuedWithin = time.Minute
 
 // Settle lets go of what was demanded of entries that are no more: those that are
 // proven, and dead letters that somebody has deleted. An entry that has left the queue
-// in no other way, without a verdict, is told as forged and filed with its text. It
-// returns how many those are.
-func (d *Desk) Settle(ctx context.Context, a *config.Agent, key string) (forged int, err error) {
-	forged, err = d.fileGone(ctx, a, key)
+// in no other way, without a verdict, is filed with its text: as lost if one of our senders
+// has queued it, else as forged. It returns how many dead letters those are.
+func (d *Desk) Settle(ctx context.Context, a *config.Agent) (forged int, err error) {
+	forged, err = d.vanished(ctx, a)
 	if err != nil {
 		return forged, err
 	}
@@ -74,7 +74,7 @@ func (d *Desk) settle(ctx context.Context, a *config.Agent, demand *ledger.Deman
 		d.opt.Note(journal.Event{Agent: a.Name, Kind: journal.NotQueued, Entry: demand.ID, Reason: "its sender ended before it was in the inbox"})
 		return false, drop()
 	}
-	if err := queue.FileGone(ctx, a, demand.ID, demand.Text); err != nil {
+	if err := queue.FileGone(ctx, a, inbox.Sent{ID: demand.ID, Prompt: demand.Text}); err != nil {
 		return false, err
 	}
 	d.tellForged(a, demand.ID, "it has left the queue, and no check of it has passed")
@@ -97,7 +97,7 @@ func (d *Desk) tellLie(a *config.Agent, entry, what, why string) {
 
 // Forgets drops what is kept of an entry that its policy has dropped.
 func (d *Desk) Forgets(a *config.Agent, f *inbox.InFlight) {
-	err := errors.Join(ledger.DropDemand(d.opt.StateDir, a.Inbox, f.ID), ledger.DropText(d.opt.StateDir, textOfFlight(a, f)))
+	err := errors.Join(ledger.DropDemand(d.opt.StateDir, a.Inbox, f.ID), ledger.DropTexts(d.opt.StateDir, a.Inbox, f.ID))
 	if err != nil {
 		d.opt.Log.Warn(err.Error(), "agent", a.Name)
 	}
@@ -142,6 +142,6 @@ func (d *Desk) Left(ctx context.Context, a *config.Agent, key string) (forged in
 			return forged, err
 		}
 	}
-	more, err := d.Settle(ctx, a, key)
+	more, err := d.Settle(ctx, a)
 	return forged + more, err
 }

@@ -34,7 +34,7 @@ func TestASenderThatWasKilledHasQueuedNothing(t *testing.T) {
 			var told []journal.Kind
 			desk := New(Options{StateDir: state, Log: slog.New(slog.DiscardHandler), Note: func(e journal.Event) { told = append(told, e.Kind) }})
 			settle := func() {
-				if _, err := desk.Settle(t.Context(), a, "a-1"); err != nil {
+				if _, err := desk.Settle(t.Context(), a); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -136,7 +136,7 @@ func TestWhatATimedPromptHasToPassWaitsWithIt(t *testing.T) {
 	desk := New(Options{StateDir: state, Log: slog.New(slog.DiscardHandler), Note: func(e journal.Event) { told = append(told, e.Kind) }})
 	settle := func(kept bool, want ...journal.Kind) {
 		t.Helper()
-		if forged, err := desk.Settle(t.Context(), a, "a-1"); forged != 0 || err != nil {
+		if forged, err := desk.Settle(t.Context(), a); forged != 0 || err != nil {
 			t.Fatal(forged, err)
 		}
 		if d, err := ledger.DemandOf(state, a.Inbox, "p"); (d != nil) != kept || err != nil || !slices.Equal(told, want) {

@@ -8,6 +8,23 @@
 // one, so that it can be interrupted anywhere: a verdict that stands in the ledger is
 // applied and not decided again.
 //
+// What was queued is remembered, so that a verdict is about that, whatever the agent writes
+// into its inbox and its records (ledger.Text):
+//
+//	who                                  remembers, compares or forgets
+//	a sender: send, a trigger, a         remembers what it has queued, if that has an id and may
+//	webhook, a prompt whose time has     have to be proven (ledger.Queued, the only way)
+//	come, a retry of dead letters
+//	a hand-over, a check, a request      compares the record in flight with what was queued with
+//	of the agent's                       its id (originOf); what nobody knows is as it stands
+//	a verdict that ends the entry        forgets it, once the queue has it (textEnds)
+//	the end of a session, the start      files as lost what is nowhere and has not ended, with its
+//	of a scheduler after a kill          text, and forgets that, and what has ended (Settle)
+//	a drop, a retry, a purge             forget what has ended (Ended)
+//	an answer to the queue's question    forgets what does not stand (MovedOn)
+//
+// Not remembered are the lines that others write, and the entries without an id.
+//
 // A check goes on for as long as the queue and the file ask for it: it is ended once the
 // entry is not there any more (cancelled, dropped, given up, worked on again), has to pass
 // something else, or the agent or its directory is gone. A pause, a hold, a limit or the
@@ -100,6 +117,7 @@ type Desk struct {
 	room room
 	mu   sync.Mutex
 	book map[string]*ledger.Book // by key
+	seen sync.Map                // of type seen, by inbox
 	asides
 }
 
@@ -221,20 +239,16 @@ func (r *run) step(ctx context.Context) (*inbox.Verdict, next, error) {
 	if err != nil {
 		return nil, on, err
 	}
-	known, err := r.originOf(ctx, a, r.Key, flight, book.Course(flight.DeliveryID))
+	known, err := r.originOf(a, r.Key, flight, book.Course(flight.DeliveryID))
 	if err != nil {
 		return nil, on, err
 	}
 	if !known.genuine {
 		s := subject{agent: a, flight: flight, book: book, apart: known.apart, sent: known.sent}
-		v, next, err := r.apply(ctx, s, s.forgery(book.Course(flight.DeliveryID)))
-		if err == nil && known.replaces {
-			_, err = r.fileGone(ctx, a, r.Key)
-		}
-		return v, next, err
+		return r.apply(ctx, s, s.forgery(book.Course(flight.DeliveryID)))
 	}
 	r.tellChanged(a, flight, known)
-	if err := r.remember(a, book, flight); err != nil {
+	if err := r.remember(book, flight); err != nil {
 		return nil, on, err
 	}
 	until, course, err := r.demanded(a, flight, book)

@@ -51,88 +51,208 @@ func (l *lab) filed() (all []string) {
 	return all
 }
 
+// sent queues a prompt as a sender of ours.
+func (l *lab) sent(id, prompt string) {
+	l.t.Helper()
+	l.send(id, prompt)
+	l.desk().Sent(l.agent, inbox.Letter{ID: id, Prompt: prompt})
+}
+
+// remembered fails unless that many texts are.
+func (l *lab) remembered(want int) {
+	l.t.Helper()
+	if all, err := ledger.TextsOf(l.state, l.agent.Inbox); all.Len() != want || err != nil {
+		l.t.Errorf("%d are remembered, not %d: %v", all.Len(), want, err)
+	}
+}
+
+// settles is the end of a session at a desk; want is how many dead letters that makes.
+func (l *lab) settles(desk *Desk, want int) {
+	l.t.Helper()
+	if n, err := desk.Settle(l.t.Context(), l.agent); n != want || err != nil {
+		l.t.Errorf("%d were filed, not %d: %v", n, want, err)
+	}
+}
+
 // TestATextThatNobodyQueuedIsForged: the inbox says something else than what was queued, and
-// every record of the entry in flight agrees. Nothing is checked, and what was queued is
-// filed with its text.
+// every record of the entry in flight agrees. Under the same id nothing is checked, and what
+// was queued is filed as forged with its text. Under another id, or none, it is a prompt as
+// the agent can queue any, and what was queued is lost, with its text.
 func TestATextThatNobodyQueuedIsForged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		byHand    bool
 		old, anew string
 		filed     []string
+		checks    int
 	}{
-		"with the same id":                   {false, "mend it", "say hello", []string{"forged m1 mend it"}},
-		"with another id":                    {false, `"id":"m1","source":"send","prompt":"mend it"`, `"id":"m9","source":"send","prompt":"say hello"`, []string{"forged m1 mend it", "forged m9 say hello"}},
-		"without its id":                     {false, `{"heartbeat":1,"id":"m1","source":"send","prompt":"mend it"}`, "say hello", []string{"forged  say hello", "forged m1 mend it"}},
-		"of a line that others have written": {true, "by hand", "say hello", []string{"forged  by hand", "forged  say hello"}},
+		"with the same id": {"mend it", "say hello", []string{"forged m1 mend it"}, 0},
+		"with another id":  {`"id":"m1","source":"send","prompt":"mend it"`, `"id":"m9","source":"send","prompt":"say hello"`, []string{"lost m1 mend it"}, 1},
+		"without its id":   {`{"heartbeat":1,"id":"m1","source":"send","prompt":"mend it"}`, "say hello", []string{"lost m1 mend it"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(l *lab) {
 				desk := l.desk()
-				if c.byHand {
-					l.prove(time.Hour)
-					l.appends("by hand\n")
-					if err := desk.Sees(l.t.Context(), l.agent, "a-1"); err != nil {
-						t.Fatal(err)
-					}
-					l.claims()
-				} else {
-					desk.Sent(l.agent, inbox.Letter{ID: "m1", Prompt: "mend it"})
-				}
-				if err := desk.HandedOver(l.t.Context(), l.agent, "a-1"); err != nil {
+				desk.Sent(l.agent, inbox.Letter{ID: "m1", Prompt: "mend it"})
+				if err := desk.HandedOver(l.agent, "a-1"); err != nil {
 					t.Fatal(err)
 				}
-				ran, replies := l.ran, l.replies()
 				l.writesOver(c.old, c.anew)
-				for range 2 { // what a look or a report of the session remembers in between is the same
-					if err := desk.Sees(l.t.Context(), l.agent, "a-1"); err != nil {
-						t.Fatal(err)
-					}
-					if err := desk.HandedOver(l.t.Context(), l.agent, "a-1"); err != nil {
+				for range 2 { // what the session reports in between is the same
+					if err := desk.HandedOver(l.agent, "a-1"); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if applied := l.prove(time.Hour); len(applied) != 1 || applied[0].Passed || applied[0].GiveUp != inbox.Forged {
+				if applied := l.prove(time.Hour); len(applied) != 1 || applied[0].Passed != (c.checks > 0) {
 					t.Errorf("applied %+v", applied)
 				}
+				l.settles(desk, c.checks)
 				if got := l.filed(); !slices.Equal(got, c.filed) {
 					t.Errorf("filed %q, want %q", got, c.filed)
 				}
-				if forged, err := l.desk().Settle(l.t.Context(), l.agent, "a-1"); forged != 0 || err != nil {
-					t.Errorf("at the end of the session %d more are forged: %v", forged, err)
+				l.settles(l.desk(), 0)
+				if l.ran != c.checks || l.flight() != nil || len(l.lies) != 1-c.checks {
+					t.Errorf("%d checks, in flight %+v, told %q", l.ran, l.flight(), l.lies)
 				}
-				if l.ran != ran || l.replies() != replies || l.flight() != nil || len(l.lies) != len(c.filed) {
-					t.Errorf("%d checks, %d replies, in flight %+v, told %q", l.ran-ran, l.replies()-replies, l.flight(), l.lies)
-				}
-				if all, err := ledger.Texts(l.state, l.agent.Inbox); len(all) > 0 || err != nil {
-					t.Errorf("still remembered: %+v, %v", all, err)
-				}
+				l.remembered(0)
 			})
 		})
 	}
 }
 
-// TestAQueuedEntryThatIsWrittenOverIsNotLost: it is told and filed when the session ends,
-// and what stands in its place is an entry as any other.
+// TestAStaleVerdictOfAForgedTextChangesNothing: what was queued is still remembered, and the
+// next look finds the same.
+func TestAStaleVerdictOfAForgedTextChangesNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(l *lab) {
+		desk := l.desk()
+		desk.Sent(l.agent, inbox.Letter{ID: "m1", Prompt: "mend it"})
+		l.writesOver("mend it", "say hello")
+		f := l.flight()
+		book, err := desk.Book("a-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		known, err := desk.originOf(l.agent, "a-1", f, book.Course(f.DeliveryID))
+		if err != nil || known.genuine || known.sent == nil {
+			t.Fatalf("%+v, %v", known, err)
+		}
+		l.rewrites(func(r map[string]any) { r["check"] = 7 }) // the agent, a moment later
+		r := run{Desk: desk, Case: Case{Key: "a-1"}}
+		s := subject{agent: l.agent, flight: f, book: book, sent: known.sent}
+		if v, _, err := r.apply(l.t.Context(), s, s.forgery(book.Course(f.DeliveryID))); v != nil || err != nil {
+			t.Fatalf("applied %+v, %v", v, err)
+		}
+		l.remembered(1)
+		l.prove(time.Hour)
+		if got := l.filed(); !slices.Equal(got, []string{"forged m1 mend it"}) || l.ran != 0 {
+			t.Errorf("filed %q after %d checks", got, l.ran)
+		}
+	})
+}
+
+// TestAQueuedEntryThatIsWrittenOverIsNotLost: it is filed with its text when the session
+// ends, or is forged when its turn comes, and what stands in its place is an entry as any
+// other. Those around it go on.
 func TestAQueuedEntryThatIsWrittenOverIsNotLost(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(l *lab) {
 		desk := l.desk()
 		desk.Sent(l.agent, inbox.Letter{ID: "m1", Prompt: "mend it"})
-		l.send("m2", "another")
-		desk.Sent(l.agent, inbox.Letter{ID: "m2", Prompt: "another"})
-		if err := desk.HandedOver(l.t.Context(), l.agent, "a-1"); err != nil {
-			t.Fatal(err)
+		for _, id := range []string{"m2", "m3", "m4", "m5"} {
+			l.sent(id, "prompt "+id)
 		}
-		l.writesOver(`"id":"m2","source":"send","prompt":"another"`, `"id":"m8","source":"send","prompt":"say hello"`)
+		l.writesOver(`"id":"m2","source":"send","prompt":"prompt m2"`, `"id":"m8","source":"send","prompt":"say hello"`)
+		l.writesOver("prompt m4", "say hi")
 		l.prove(time.Hour)
-		if forged, err := desk.Settle(l.t.Context(), l.agent, "a-1"); forged != 1 || err != nil || len(l.lies) != 1 {
-			t.Errorf("%d are forged, told %q: %v", forged, l.lies, err)
-		}
-		if got := l.filed(); !slices.Equal(got, []string{"forged m2 another"}) || l.replies() != 1 || l.next() != "say hello" {
+		l.settles(desk, 1)
+		if got := l.filed(); !slices.Equal(got, []string{"lost m2 prompt m2"}) || l.replies() != 1 || l.next() != "say hello" {
 			t.Errorf("filed %q, %d replies, next %q", got, l.replies(), l.next())
 		}
+		for range 4 {
+			l.claims()
+			l.prove(time.Hour)
+		}
+		l.settles(desk, 0)
+		if got := l.filed(); !slices.Equal(got, []string{"forged m4 prompt m4", "lost m2 prompt m2"}) || l.replies() != 4 || len(l.lies) != 1 {
+			t.Errorf("filed %q, %d replies, told %q", got, l.replies(), l.lies)
+		}
+		l.remembered(0)
+	})
+}
+
+// TestAPersonWhoTruncatesTheInboxForgesNothing: what was in it is lost, once; what is put
+// there by hand is worked on as it is.
+func TestAPersonWhoTruncatesTheInboxForgesNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(l *lab) {
+		desk := l.desk()
+		desk.Sent(l.agent, inbox.Letter{ID: "m1", Prompt: "mend it"})
+		l.prove(time.Hour)
+		l.sent("m2", "two")
+		l.settles(desk, 0)
+		if err := os.WriteFile(l.agent.Inbox, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l.appends("a line by hand\n")
+		l.claims()
+		if err := desk.HandedOver(l.agent, "a-1"); err != nil {
+			t.Fatal(err)
+		}
+		if applied := l.prove(time.Hour); len(applied) != 1 || !applied[0].Passed {
+			t.Errorf("applied %+v", applied)
+		}
+		l.settles(desk, 0)
+		l.settles(l.desk(), 0)
+		dead := l.dead()
+		if len(dead) != 1 || dead[0].ID != "m2" || dead[0].Reason != inbox.Lost || len(l.lies) > 0 || l.replies() != 2 {
+			t.Errorf("filed %q, told %q, %d replies", l.filed(), l.lies, l.replies())
+		}
+		l.remembered(0)
+	})
+}
+
+// TestWhatIsQueuedAgainIsRememberedAgain: and what the agent writes over it is forged.
+func TestWhatIsQueuedAgainIsRememberedAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(l *lab) {
+		desk := l.desk()
+		desk.Sent(l.agent, inbox.Letter{ID: "m1", Prompt: "mend it"})
+		l.prove(time.Hour)
+		l.sent("m2", "two")
+		if _, err := queue.Drop(l.t.Context(), l.agent, []string{"m2"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := desk.Ended(l.t.Context(), l.agent); err != nil {
+			t.Fatal(err)
+		}
+		l.remembered(0)
+		_, again, err := queue.Retry(l.t.Context(), l.agent, []string{"m2"}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		desk.Sent(l.agent, again...)
+		l.remembered(1)
+		l.claims()
+		l.writesOver(`"prompt":"two"`, `"prompt":"say hello"`)
+		l.prove(time.Hour)
+		if got := l.filed(); !slices.Equal(got, []string{"forged m2 two"}) {
+			t.Errorf("filed %q", got)
+		}
+	})
+}
+
+// TestTwoTextsOfOneIdAreNotCompared: nobody can tell which one is in flight.
+func TestTwoTextsOfOneIdAreNotCompared(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(l *lab) {
+		for _, prompt := range []string{"mend it otherwise", "mend it", "mend it"} {
+			l.desk().Sent(l.agent, inbox.Letter{ID: "m1", Prompt: prompt})
+		}
+		if applied := l.prove(time.Hour); len(applied) != 1 || !applied[0].Passed || len(l.lies) > 0 {
+			t.Errorf("applied %+v, told %q", applied, l.lies)
+		}
+		l.remembered(0)
 	})
 }
 
@@ -146,7 +266,7 @@ func TestWhatIsQueuedByHandIsProvenAsItIs(t *testing.T) {
 			l.appends(line)
 			l.claims()
 			if i%2 == 0 {
-				if err := l.desk().HandedOver(l.t.Context(), l.agent, "a-1"); err != nil {
+				if err := l.desk().HandedOver(l.agent, "a-1"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -155,12 +275,8 @@ func TestWhatIsQueuedByHandIsProvenAsItIs(t *testing.T) {
 				t.Fatalf("%q: %d replies, in flight %+v, told %q", line, l.replies(), l.flight(), l.lies)
 			}
 		}
-		if forged, err := l.desk().Settle(l.t.Context(), l.agent, "a-1"); forged != 0 || err != nil || len(l.lies) > 0 {
-			t.Errorf("%d are forged, told %q: %v", forged, l.lies, err)
-		}
-		if all, err := ledger.Texts(l.state, l.agent.Inbox); len(all) > 0 || err != nil {
-			t.Errorf("still remembered: %+v, %v", all, err)
-		}
+		l.settles(l.desk(), 0)
+		l.remembered(0)
 	})
 }
 
@@ -176,7 +292,7 @@ func TestWhatEndsOtherwiseIsNotForged(t *testing.T) {
 				err = l.desk().Ended(l.t.Context(), l.agent)
 			}
 			if err == nil {
-				_, err = queue.Retry(l.t.Context(), l.agent, []string{"m2"}, false)
+				_, _, err = queue.Retry(l.t.Context(), l.agent, []string{"m2"}, false)
 			}
 			return err
 		},
@@ -187,6 +303,19 @@ func TestWhatEndsOtherwiseIsNotForged(t *testing.T) {
 			}
 			if err == nil {
 				_, err = queue.Purge(l.t.Context(), l.agent, nil, true)
+			}
+			return err
+		},
+		"passed by a person's answer": func(l *lab) error {
+			data, err := os.ReadFile(l.agent.Inbox)
+			if err == nil {
+				err = os.Rename(l.agent.Inbox, l.agent.Inbox+".old")
+			}
+			if err == nil {
+				err = os.WriteFile(l.agent.Inbox, data[:bytes.Index(data, []byte("another"))], 0o600)
+			}
+			if err == nil {
+				err = l.desk().MovedOn(l.t.Context(), l.agent)
 			}
 			return err
 		},
@@ -207,39 +336,17 @@ func TestWhatEndsOtherwiseIsNotForged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(l *lab) {
-				l.send("m2", "another")
-				l.desk().Sent(l.agent, inbox.Letter{ID: "m2", Prompt: "another"})
+				l.sent("m2", "another")
 				if err := end(l); err != nil {
 					t.Fatal(err)
 				}
-				if forged, err := l.desk().Settle(l.t.Context(), l.agent, "a-1"); forged != 0 || err != nil || len(l.lies) > 0 {
-					t.Errorf("%d are forged, told %q: %v", forged, l.lies, err)
+				l.settles(l.desk(), 0)
+				if len(l.lies) > 0 {
+					t.Errorf("told %q", l.lies)
 				}
 			})
 		})
 	}
-}
-
-// TestATextIsRememberedAsItWasFirstSeen: a later look changes nothing.
-func TestATextIsRememberedAsItWasFirstSeen(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(l *lab) {
-		desk := l.desk()
-		if err := desk.Sees(l.t.Context(), l.agent, "a-1"); err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(l.agent.Inbox)
-		if err == nil {
-			err = os.WriteFile(l.agent.Inbox, bytes.ReplaceAll(data, []byte("mend it"), []byte("say hi!")), 0o600)
-		}
-		if err == nil {
-			err = desk.Sees(l.t.Context(), l.agent, "a-1")
-		}
-		all, failed := ledger.Texts(l.state, l.agent.Inbox)
-		if len(all) != 1 || all[0].Text != "mend it" || err != nil || failed != nil {
-			t.Errorf("%+v, %v, %v", all, err, failed)
-		}
-	})
 }
 
 func (l *lab) appends(text string) {

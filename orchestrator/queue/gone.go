@@ -2,98 +2,114 @@ package queue
 
 import (
 	"context"
-	"slices"
+	"errors"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 )
 
-// Text is what the line of an entry says: its id, or "" where nobody gave it one, the
-// hash of its line, which counts then, and its prompt.
-type Text struct{ ID, Entry, Prompt string }
-
-func (t Text) is(id, entry string) bool { return t.ID == id && (id != "" || t.Entry == entry) }
-
-// Says reports whether an entry of the same id, or without one of the same line, says the
-// same.
-func (t Text) Says(prompt string) bool { return t.ID == "" || SameText(t.Prompt, prompt) }
-
-// Texts returns what stands in an agent's queue: in flight, queued, and set aside.
-func Texts(ctx context.Context, a *config.Agent) (all []Text, err error) {
+// IDs returns the ids of what stands in an agent's queue: in flight, queued, and set aside.
+func IDs(ctx context.Context, a *config.Agent) (ids []string, err error) {
 	err = Read(ctx, a, func(q *inbox.Queue) error {
-		return q.Standing(func(id, entry, prompt string) { all = append(all, Text{id, entry, prompt}) })
+		ids, err = idsIn(q)
+		return err
 	})
-	return all, err
+	return ids, err
 }
 
-// Gone returns which of the given entries are nowhere in an agent's queue, with their own
-// text, and which have ended there: as dead letters with that text, or by an outbox record
-// that counts. The others stand.
-func Gone(ctx context.Context, a *config.Agent, all []Text, counts func(inbox.Delivery) bool) (gone, ended []Text, err error) {
-	gone, err = standNot(ctx, a, all)
-	if len(gone) == 0 || err != nil {
-		return nil, nil, err
-	}
-	if ended, err = haveEnded(ctx, a, gone, counts); err != nil {
-		return nil, nil, err
-	}
-	gone = slices.DeleteFunc(gone, func(t Text) bool { return slices.Contains(ended, t) })
-	if len(gone) > 0 { // one that was queued again, or set aside, while the files were read
-		gone, err = standNot(ctx, a, gone)
-	}
-	return gone, ended, err
+func idsIn(q *inbox.Queue) (ids []string, err error) {
+	err = q.Standing(func(id, _ string) {
+		if id != "" {
+			ids = append(ids, id)
+		}
+	})
+	return ids, err
 }
 
-// standNot returns those that do not stand. One that stands under an id that is not among
-// them stands all the same.
-func standNot(ctx context.Context, a *config.Agent, all []Text) ([]Text, error) {
-	standing, err := Texts(ctx, a)
+// left are entries that do not stand in a queue any more.
+type left struct{ ended, gone []inbox.Sent }
+
+// leftOf returns which of the given entries do not stand in a queue: those that have ended, by
+// an outbox record or as a dead letter, and those of which nothing is left.
+func leftOf(q *inbox.Queue, all []inbox.Sent) (l left, err error) {
+	is := make(map[string]bool, len(all)) // :: id → it does not stand, and has ended
+	for _, s := range all {
+		is[s.ID] = false
+	}
+	standing, err := idsIn(q) // first, so that an entry that ends meanwhile is found where it went
 	if err != nil {
-		return nil, err
+		return l, err
 	}
-	named, others := make(map[string][]string, len(standing)), map[string]bool{}
-	lines, asked := make(map[string]bool, len(standing)), make(map[string]bool, len(all))
-	for _, t := range all {
-		asked[t.ID] = true
+	for _, id := range standing {
+		delete(is, id)
 	}
-	for _, s := range standing {
-		named[s.ID] = append(named[s.ID], cleanText(s.Prompt))
-		lines[s.Entry] = true
-		if !asked[s.ID] || s.ID == "" {
-			others[cleanText(s.Prompt)] = true
+	ends := func(id string) {
+		if _, asked := is[id]; asked {
+			is[id] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(t Text) bool {
-		text := cleanText(t.Prompt)
-		return others[text] || t.ID != "" && slices.Contains(named[t.ID], text) || t.ID == "" && lines[t.Entry]
-	}), nil
+	if len(is) == 0 {
+		return l, nil
+	}
+	for d, err := range q.Deliveries() {
+		if err != nil {
+			return l, err
+		}
+		ends(d.ID)
+	}
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			return l, err
+		}
+		ends(d.ID)
+	}
+	for _, s := range all {
+		switch ended, asked := is[s.ID]; {
+		case ended:
+			l.ended = append(l.ended, s)
+		case asked:
+			l.gone = append(l.gone, s)
+		}
+	}
+	return l, nil
 }
 
-// haveEnded returns those that have ended.
-func haveEnded(ctx context.Context, a *config.Agent, all []Text, counts func(inbox.Delivery) bool) (ended []Text, err error) {
-	end := func(id, entry string, as func(Text) bool) {
-		for _, t := range all {
-			if t.is(id, entry) && as(t) && !slices.Contains(ended, t) {
-				ended = append(ended, t)
-			}
-		}
-	}
-	err = Read(ctx, a, func(q *inbox.Queue) error {
-		for d, err := range q.Deliveries() {
-			if err != nil {
-				return err
-			}
-			if counts(d) {
-				end(d.ID, d.EntryID, func(Text) bool { return true })
-			}
-		}
-		for d, err := range q.DeadLetters() {
-			if err != nil {
-				return err
-			}
-			end(d.ID, d.EntryID, func(t Text) bool { return SameText(t.Prompt, d.Prompt()) })
-		}
-		return nil
+// Ended returns which of the given entries have left an agent's queue and are done or dead
+// letters.
+func Ended(ctx context.Context, a *config.Agent, all []inbox.Sent) ([]inbox.Sent, error) {
+	var l left
+	err := Read(ctx, a, func(q *inbox.Queue) (err error) {
+		l, err = leftOf(q, all)
+		return err
 	})
-	return ended, err
+	return l.ended, err
+}
+
+// FileLost files those of the given entries as dead letters, inbox.Lost, that have left an
+// agent's queue and of which nothing is left. It returns how many, and which have left the
+// queue in whatever way. A queue that waits for a person's answer, or is not there, is left as
+// it is.
+func FileLost(ctx context.Context, a *config.Agent, all []inbox.Sent) (filed int, over []inbox.Sent, err error) {
+	there := false
+	err = Read(ctx, a, func(*inbox.Queue) error { there = true; return nil })
+	if !there || err != nil {
+		return 0, nil, err
+	}
+	err = locked(ctx, place(a), func(q *inbox.Held) error {
+		if err := q.Settle(); err != nil { // it knows more of what it misses itself
+			return err
+		}
+		l, err := leftOf(q.Queue, all)
+		if err == nil {
+			filed, over, err = len(l.gone), append(l.ended, l.gone...), q.FileGone(inbox.Lost, l.gone...)
+		}
+		return err
+	})
+	if errors.Is(err, inbox.ErrNeedsOperator) {
+		return 0, nil, nil
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return filed, over, nil
 }

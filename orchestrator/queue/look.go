@@ -62,6 +62,23 @@ func stampOf(path string) Stamp {
 	return Stamp{durable.StampOf(os.Lstat(path)), durable.StampOf(os.Lstat(inbox.Urgent(path)))}
 }
 
+// Trail tells whether the files of a queue have changed in which its entries stand, or end
+// without a verdict.
+type Trail struct {
+	inbox Stamp
+	dead  durable.Stamp
+}
+
+// TrailOf returns that of an agent's queue.
+func TrailOf(a *config.Agent) Trail {
+	return Trail{stampOf(a.Inbox), durable.StampOf(os.Lstat(inbox.DeadLetterFile(a.Inbox)))}
+}
+
+// Same reports whether the files demonstrably have not changed until a later one.
+func (t Trail) Same(later Trail) bool {
+	return t.inbox.inbox.Same(later.inbox.inbox) && t.inbox.urgent.Same(later.inbox.urgent) && t.dead.Same(later.dead)
+}
+
 // InFlight returns the entry in flight, or nil.
 func InFlight(a *config.Agent) (flight *inbox.InFlight, err error) {
 	err = Read(context.Background(), a, func(q *inbox.Queue) (err error) {

@@ -84,9 +84,9 @@ func Skipped(ctx context.Context, a *config.Agent, m *inbox.OutboxMark, done []i
 	return nil
 }
 
-// FileGone files an entry that has left the queue without a verdict.
-func FileGone(ctx context.Context, a *config.Agent, id, prompt string) error {
-	return locked(ctx, place(a), func(q *inbox.Held) error { return q.FileGone(id, prompt) })
+// FileGone files an entry as forged that has left the queue without a verdict.
+func FileGone(ctx context.Context, a *config.Agent, s inbox.Sent) error {
+	return locked(ctx, place(a), func(q *inbox.Held) error { return q.FileGone(inbox.Forged, s) })
 }
 
 // Stands reports whether an entry with an id is queued or in flight.
@@ -127,7 +127,7 @@ func Fates(ctx context.Context, a *config.Agent, texts map[string]string) (map[s
 		}
 	}
 	err := Read(ctx, a, func(q *inbox.Queue) error {
-		err := q.Standing(func(id, _, prompt string) { // first, so that an entry that ends meanwhile is found where it went
+		err := q.Standing(func(id, prompt string) { // first, so that an entry that ends meanwhile is found where it went
 			if _, asked := fates[id]; !asked {
 				id = byText[cleanText(prompt)]
 			}

@@ -133,23 +133,26 @@ func flying(a *config.Agent, id string, s inbox.State, lives bool) error {
 const wholeQueue = math.MaxInt
 
 // Retry queues dead letters again, by their id, delivery id or entry id, or all of
-// them, and returns how many. They go to the end of the queue. Those that cannot be
-// queued again stay, and the error names them.
-func Retry(ctx context.Context, a *config.Agent, ids []string, all bool) (n int, err error) {
+// them, and returns how many, and what those say. They go to the end of the queue. Those
+// that cannot be queued again stay, and the error names them.
+func Retry(ctx context.Context, a *config.Agent, ids []string, all bool) (n int, again []inbox.Letter, err error) {
 	err = locked(ctx, place(a), func(q *inbox.Held) error {
-		if ids, err = chosen(q, ids, all); err != nil {
+		if ids, again, err = chosen(q, ids, all); err != nil {
 			return err
 		}
 		n, err = q.RetryDead(ids...)
 		return err
 	})
-	return n, err
+	if n == 0 {
+		again = nil
+	}
+	return n, again, err
 }
 
 // Purge deletes dead letters, named as for Retry, and returns how many.
 func Purge(ctx context.Context, a *config.Agent, ids []string, all bool) (n int, err error) {
 	err = locked(ctx, place(a), func(q *inbox.Held) error {
-		if ids, err = chosen(q, ids, all); err != nil {
+		if ids, _, err = chosen(q, ids, all); err != nil {
 			return err
 		}
 		n, err = q.PurgeDead(func(d inbox.DeadEntry) bool {
@@ -161,22 +164,25 @@ func Purge(ctx context.Context, a *config.Agent, ids []string, all bool) (n int,
 }
 
 // chosen checks that each id names a dead letter; with all it returns those of all of
-// them.
-func chosen(q *inbox.Held, ids []string, all bool) ([]string, error) {
+// them. again is what the chosen ones say that can be queued again.
+func chosen(q *inbox.Held, ids []string, all bool) (names []string, again []inbox.Letter, err error) {
 	missing := slices.Clone(ids)
 	var every []string
 	for d, err := range q.DeadLetters() {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		missing = slices.DeleteFunc(missing, d.Named)
 		every = append(every, cmp.Or(d.DeliveryID, d.EntryID))
+		if d.Retryable() && (all || slices.ContainsFunc(ids, d.Named)) {
+			again = append(again, d.Letter())
+		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("cannot find dead letter %q: %w", missing[0], inbox.ErrNotFound)
+		return nil, nil, fmt.Errorf("cannot find dead letter %q: %w", missing[0], inbox.ErrNotFound)
 	}
 	if all {
-		return every, nil
+		return every, again, nil
 	}
-	return ids, nil
+	return ids, again, nil
 }

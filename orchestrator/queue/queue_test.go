@@ -113,8 +113,8 @@ func TestDropRetryPurge(t *testing.T) {
 		t.Fatalf("Drop = %d, %v", n, err)
 	}
 	expectQueue(t, a, []string{"b"}, []string{"a dropped", "c dropped"})
-	if n, err := Retry(t.Context(), a, []string{"c"}, false); n != 1 || err != nil {
-		t.Fatalf("Retry = %d, %v", n, err)
+	if n, again, err := Retry(t.Context(), a, []string{"c"}, false); n != 1 || len(again) != 1 || again[0].ID != "c" || err != nil {
+		t.Fatalf("Retry = %d, %+v, %v", n, again, err)
 	}
 	expectQueue(t, a, []string{"b", "c"}, []string{"a dropped"})
 	if n, err := Purge(t.Context(), a, nil, true); n != 1 || err != nil {
@@ -133,7 +133,7 @@ func TestUnknownIDs(t *testing.T) {
 	if _, err := Drop(t.Context(), a, []string{"b"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Retry(t.Context(), a, []string{"b", "x"}, false); !errors.Is(err, inbox.ErrNotFound) {
+	if _, _, err := Retry(t.Context(), a, []string{"b", "x"}, false); !errors.Is(err, inbox.ErrNotFound) {
 		t.Errorf("Retry: %v, want ErrNotFound", err)
 	}
 	if _, err := Purge(t.Context(), a, []string{"b", "x"}, false); !errors.Is(err, inbox.ErrNotFound) {

@@ -8,13 +8,9 @@ import (
 )
 
 // remembers keeps what a prompt says that may have to be proven, where the agent cannot
-// write. It is queued either way: what could not be kept is read in the inbox when the
-// scheduler looks into it.
+// write (ledger.Queued). It is queued either way.
 func remembers(f *config.Fleet, a *config.Agent, l inbox.Letter) {
-	if a.Until == nil && !l.Checked {
-		return
-	}
 	if dir, err := owner.StateDir(f); err == nil {
-		_ = ledger.KeepText(dir, ledger.Text{ID: l.ID, Inbox: a.Inbox, Text: l.Prompt})
+		_ = ledger.Queued(dir, a, l)
 	}
 }

@@ -205,8 +205,8 @@ func save(path string, v any, replace func(string, []byte) error) error {
 }
 
 // Put is Save without a sync: a reader sees the whole old or the whole new content;
-// after a power cut there may be neither. It is for what only people read and the
-// next run rewrites.
+// after a power cut there may be neither, or a damaged file. It is for what only people
+// read and the next run rewrites, and for what a caller can do without.
 func Put(path string, v any) error { return save(path, v, durable.Put) }
 
 // ErrDamaged means that a file was read and does not contain what Save writes.
