@@ -199,6 +199,22 @@ func (h *Held) PurgeDead(drop func(DeadEntry) bool) (int, error) {
 		return 0, nil
 	}
 	n := 0
+	err := h.rewriteDead(func(raw []byte, d *DeadEntry) ([]byte, error) {
+		if d != nil && drop(*d) {
+			n++
+			return nil, nil
+		}
+		return append(raw, '\n'), nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// rewriteDead durably replaces the dead letters, line by line. d is nil for a line that is no
+// record.
+func (h *Held) rewriteDead(line func(raw []byte, d *DeadEntry) ([]byte, error)) error {
 	err := h.dir.ReplaceFunc(DeadFile, true, func(w io.Writer) error {
 		var writeErr error
 		_, err := h.eachDead(&Mark{}, mostRecords, func(raw []byte, d *DeadEntry) bool {
@@ -206,17 +222,41 @@ func (h *Held) PurgeDead(drop func(DeadEntry) bool) (int, error) {
 				writeErr = errors.New("cannot rewrite the dead letters: one of their lines is too large to be a record")
 				return false
 			}
-			if d != nil && drop(*d) {
-				n++
-				return true
+			if raw, writeErr = line(raw, d); writeErr == nil {
+				_, writeErr = w.Write(raw)
 			}
-			_, writeErr = w.Write(append(raw, '\n'))
 			return writeErr == nil
 		})
 		return errors.Join(err, writeErr)
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return n, h.dir.Sync()
+	return h.dir.Sync()
+}
+
+// Textless reports whether it is lost together with its text.
+func (d *DeadEntry) Textless() bool { return d.Reason == Lost && d.Raw() == nil }
+
+// Recall puts what was sent into the dead letters that are lost together with their text, so
+// that they can be queued again.
+func (h *Held) Recall(all ...Sent) error {
+	if err := h.check(); err != nil || len(all) == 0 {
+		return err
+	}
+	texts := make(map[string]string, len(all))
+	for _, s := range all {
+		texts[s.ID] = s.Prompt
+	}
+	return h.rewriteDead(func(raw []byte, d *DeadEntry) ([]byte, error) {
+		if d == nil || !d.Textless() || texts[d.ID] == "" {
+			return append(raw, '\n'), nil
+		}
+		line, err := SentLine(d.ID, texts[d.ID])
+		if err != nil {
+			return nil, err
+		}
+		d.setRaw(line)
+		return encodeJSON(d)
+	})
 }

@@ -181,8 +181,8 @@ func TestAQueuedEntryThatIsWrittenOverIsNotLost(t *testing.T) {
 	})
 }
 
-// TestAPersonWhoTruncatesTheInboxForgesNothing: what was in it is lost, once; what is put
-// there by hand is worked on as it is.
+// TestAPersonWhoTruncatesTheInboxForgesNothing: what was in it is lost, once, with its text;
+// what is put there by hand is worked on as it is.
 func TestAPersonWhoTruncatesTheInboxForgesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(l *lab) {
@@ -205,7 +205,7 @@ func TestAPersonWhoTruncatesTheInboxForgesNothing(t *testing.T) {
 		l.settles(desk, 0)
 		l.settles(l.desk(), 0)
 		dead := l.dead()
-		if len(dead) != 1 || dead[0].ID != "m2" || dead[0].Reason != inbox.Lost || len(l.lies) > 0 || l.replies() != 2 {
+		if len(dead) != 1 || dead[0].ID != "m2" || dead[0].Reason != inbox.Lost || dead[0].Prompt() != "two" || !dead[0].Retryable() || len(l.lies) > 0 || l.replies() != 2 {
 			t.Errorf("filed %q, told %q, %d replies", l.filed(), l.lies, l.replies())
 		}
 		l.remembered(0)

@@ -26,15 +26,16 @@ func idsIn(q *inbox.Queue) (ids []string, err error) {
 	return ids, err
 }
 
-// left are entries that do not stand in a queue any more.
-type left struct{ ended, gone []inbox.Sent }
+// left are entries that do not stand in a queue any more. Of those that have ended, textless
+// are lost together with their text.
+type left struct{ ended, gone, textless []inbox.Sent }
 
 // leftOf returns which of the given entries do not stand in a queue: those that have ended, by
 // an outbox record or as a dead letter, and those of which nothing is left.
 func leftOf(q *inbox.Queue, all []inbox.Sent) (l left, err error) {
-	is := make(map[string]bool, len(all)) // :: id → it does not stand, and has ended
+	is := make(map[string]end, len(all)) // :: id → what has become of it; nothing: it stands
 	for _, s := range all {
-		is[s.ID] = false
+		is[s.ID] = end{}
 	}
 	standing, err := idsIn(q) // first, so that an entry that ends meanwhile is found where it went
 	if err != nil {
@@ -43,35 +44,50 @@ func leftOf(q *inbox.Queue, all []inbox.Sent) (l left, err error) {
 	for _, id := range standing {
 		delete(is, id)
 	}
-	ends := func(id string) {
-		if _, asked := is[id]; asked {
-			is[id] = true
-		}
-	}
-	if len(is) == 0 {
-		return l, nil
-	}
-	for d, err := range q.Deliveries() {
-		if err != nil {
-			return l, err
-		}
-		ends(d.ID)
-	}
-	for d, err := range q.DeadLetters() {
-		if err != nil {
-			return l, err
-		}
-		ends(d.ID)
+	if err := endsIn(q, is); err != nil {
+		return l, err
 	}
 	for _, s := range all {
-		switch ended, asked := is[s.ID]; {
-		case ended:
+		e, asked := is[s.ID]
+		switch {
+		case e.ended:
 			l.ended = append(l.ended, s)
 		case asked:
 			l.gone = append(l.gone, s)
 		}
+		if e.textless {
+			l.textless = append(l.textless, s)
+		}
 	}
 	return l, nil
+}
+
+// end is what has become of an entry.
+type end struct{ ended, textless bool }
+
+// endsIn notes which entries, by id, have ended in a queue.
+func endsIn(q *inbox.Queue, is map[string]end) error {
+	if len(is) == 0 {
+		return nil
+	}
+	note := func(id string, textless bool) {
+		if e, asked := is[id]; asked {
+			is[id] = end{true, e.textless || textless}
+		}
+	}
+	for d, err := range q.Deliveries() {
+		if err != nil {
+			return err
+		}
+		note(d.ID, false)
+	}
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			return err
+		}
+		note(d.ID, d.Textless())
+	}
+	return nil
 }
 
 // Ended returns which of the given entries have left an agent's queue and are done or dead
@@ -86,8 +102,8 @@ func Ended(ctx context.Context, a *config.Agent, all []inbox.Sent) ([]inbox.Sent
 }
 
 // FileLost files those of the given entries as dead letters, inbox.Lost, that have left an
-// agent's queue and of which nothing is left. It returns how many, and which have left the
-// queue in whatever way. A queue that waits for a person's answer, or is not there, is left as
+// agent's queue and of which nothing is left. Those that the queue has filed without their text
+// get it. It returns how many it has filed, and which have left the queue in whatever way. A queue that waits for a person's answer, or is not there, is left as
 // it is.
 func FileLost(ctx context.Context, a *config.Agent, all []inbox.Sent) (filed int, over []inbox.Sent, err error) {
 	there := false
@@ -100,10 +116,11 @@ func FileLost(ctx context.Context, a *config.Agent, all []inbox.Sent) (filed int
 			return err
 		}
 		l, err := leftOf(q.Queue, all)
-		if err == nil {
-			filed, over, err = len(l.gone), append(l.ended, l.gone...), q.FileGone(inbox.Lost, l.gone...)
+		if err != nil {
+			return err
 		}
-		return err
+		filed, over = len(l.gone), append(l.ended, l.gone...)
+		return errors.Join(q.Recall(l.textless...), q.FileGone(inbox.Lost, l.gone...))
 	})
 	if errors.Is(err, inbox.ErrNeedsOperator) {
 		return 0, nil, nil
