@@ -3,7 +3,6 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/state"
 )
@@ -63,33 +62,13 @@ func keepText(stateDir, folder, inbox string, l inbox.Letter) error {
 	if err != nil || demand != nil && demand.Nothing {
 		return err
 	}
-	t, path := Text{ID: l.ID, Inbox: inbox, Text: l.Prompt}, filepath.Join(folder, textName(l.ID))
-	switch err := create(path, t); {
-	case errors.Is(err, fs.ErrNotExist):
-		return state.Put(path, t) // which makes the folder
-	case !errors.Is(err, fs.ErrExist):
-		return err
-	}
+	t := Text{ID: l.ID, Inbox: inbox, Text: l.Prompt}
 	known, err := textAt(stateDir, inbox, l.ID)
 	if err != nil {
 		return err
 	}
 	t.Unsure = known != nil && (known.Unsure || known.Text != t.Text)
-	return state.Put(path, t)
-}
-
-// create writes a file that is not there yet. Until it is whole, its entry is unknown.
-func create(path string, t Text) error {
-	data, err := json.Marshal(t)
-	if err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(data, '\n'))
-	return errors.Join(err, file.Close())
+	return state.Put(filepath.Join(folder, textName(l.ID)), t)
 }
 
 // TextOf returns what the entry with an id was queued with; nil: that is not known.
@@ -143,16 +122,26 @@ func DropTexts(stateDir, inbox string, ids ...string) (err error) {
 type Texts struct {
 	folder, inbox string
 	names         map[string]bool // of the files
-	stamp         durable.Stamp   // of the folder
+	changed       time.Time       // the folder; zero: a moment ago, or it is not there
 }
 
 // Still reports whether these demonstrably are those that are recorded now.
-func (t Texts) Still() bool { return t.stamp.Same(durable.StampOf(os.Lstat(t.folder))) }
+func (t Texts) Still() bool { return !t.changed.IsZero() && t.changed.Equal(changed(t.folder)) }
+
+// changed returns when a folder has changed, if that is so long ago that a later change has
+// another time.
+func changed(folder string) (at time.Time) {
+	info, err := os.Lstat(folder)
+	if err != nil || time.Since(info.ModTime()).Abs() < 2*time.Second {
+		return at
+	}
+	return info.ModTime()
+}
 
 // TextsOf returns those of an inbox.
 func TextsOf(stateDir, inbox string) (Texts, error) {
 	t := Texts{folder: textFolder(stateDir, inbox), inbox: inbox, names: map[string]bool{}}
-	t.stamp = durable.StampOf(os.Lstat(t.folder))
+	t.changed = changed(t.folder)
 	entries, err := os.ReadDir(t.folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return t, fmt.Errorf("cannot tell what entries were queued with: %w", err)
