@@ -195,13 +195,19 @@ func TestHeartbeatLines(t *testing.T) {
 	if len(lines) < 4 {
 		t.Fatalf("%d lines in three seconds: %v", len(lines), lines)
 	}
-	last := 0.0
+	last, step := 0.0, any(nil) // none before its command runs
 	for _, l := range lines[:len(lines)-1] {
 		elapsed, _ := l["elapsed_ms"].(float64)
-		if l["status"] != "running" || l["heartbeat"] != true || elapsed < last || l["step"] != "running sleep" {
+		if step == nil {
+			step = l["step"]
+		}
+		if l["status"] != "running" || l["heartbeat"] != true || elapsed < last || l["step"] != step {
 			t.Errorf("a line that says it is still running: %v (after %v ms)", l, last)
 		}
 		last = elapsed
+	}
+	if step != "running sleep" {
+		t.Errorf("it says that it is at %v", step)
 	}
 	if end := lines[len(lines)-1]; end["ok"] != true || end["heartbeat"] != nil {
 		t.Errorf("the last line: %v", end)
