@@ -105,26 +105,15 @@ func (f *fleet) judge(m *member, now time.Time) (news bool) {
 }
 
 // used returns which allowance of a purse is used up, and until when; nil: none. Hours
-// and days are those of the member's zone. A day ends no earlier than its hours.
+// and days are those of the member's zone.
 func (f *fleet) used(p purse, m *member, now time.Time) *agent.Parking {
-	zone := m.Declared().Zone
-	if zone == nil {
-		zone = time.Local
-	}
-	for _, of := range []struct {
-		period usage.Period
-		config.Allowance
-	}{{usage.Day, p.Day}, {usage.Hour, p.Hour}} {
-		if of.Allowance == (config.Allowance{}) {
-			continue
+	for _, may := range usage.Bounds(usage.Allowance(p.Day), usage.Allowance(p.Hour), now, m.Declared().Zone) {
+		if b, is := f.blind[p.key]; is && may.From.Before(b.before) {
+			return &agent.Parking{Until: may.Until, Reason: fmt.Sprintf("%s for the %s may be spent: what was spent before %s %s; mend that and restart `heartbeat run`",
+				p.name, may.Period, b.before.Format(time.DateTime), b.why)}
 		}
-		from, until := of.period.Bounds(now.In(zone))
-		if b, is := f.blind[p.key]; is && from.Before(b.before) {
-			return &agent.Parking{Until: until, Reason: fmt.Sprintf("%s for the %s may be spent: what was spent before %s %s; mend that and restart `heartbeat run`",
-				p.name, of.period, b.before.Format(time.DateTime), b.why)}
-		}
-		if what := usage.Allowance(of.Allowance).Spent(f.spending[p.key].Since(from)); what != "" {
-			return &agent.Parking{Until: until, Reason: of.period.Spent(p.name, what)}
+		if what := may.Allowance.Spent(f.spending[p.key].Since(may.From)); what != "" {
+			return &agent.Parking{Until: may.Until, Reason: may.Period.Spent(p.name, what)}
 		}
 	}
 	return nil

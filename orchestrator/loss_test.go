@@ -93,10 +93,7 @@ func TestAnInboxThatIsReplacedIsTold(t *testing.T) {
 			}
 			r.send("a", 2)
 			r.sleep(2 * time.Second)
-			inboxFile := r.agent("a").Inbox
-			if err := errors.Join(os.WriteFile(inboxFile+".new", []byte("other\n"), 0o600), os.Rename(inboxFile+".new", inboxFile)); err != nil {
-				t.Fatal(err)
-			}
+			r.replaceInbox("a")
 			if !paused {
 				if _, err := r.s.Resume("a"); err != nil {
 					t.Fatal(err)
@@ -135,10 +132,7 @@ func TestALossIsToldAtOnce(t *testing.T) {
 			}
 			r.send("a", 2)
 			r.sleep(2 * sweepEvery)
-			inboxFile := r.agent("a").Inbox
-			if err := errors.Join(os.WriteFile(inboxFile+".new", []byte("other\n"), 0o600), os.Rename(inboxFile+".new", inboxFile)); err != nil {
-				t.Fatal(err)
-			}
+			r.replaceInbox("a")
 			at := time.Now()
 			if paused {
 				r.tell("a")
@@ -163,15 +157,9 @@ func TestALossAfterARetryIsToldToo(t *testing.T) {
 		if _, err := r.s.Pause("a"); err != nil {
 			t.Fatal(err)
 		}
-		inboxFile := r.agent("a").Inbox
-		replaced := func() {
-			if err := errors.Join(os.WriteFile(inboxFile+".new", []byte("other\n"), 0o600), os.Rename(inboxFile+".new", inboxFile)); err != nil {
-				t.Fatal(err)
-			}
-		}
 		r.send("a", 2)
 		r.sleep(2 * sweepEvery)
-		replaced()
+		r.replaceInbox("a")
 		r.sleep(2 * sweepEvery)
 		if told := r.journal("queue-lost"); len(told) != 1 {
 			t.Fatalf("told at first: %+v", told)
@@ -180,11 +168,20 @@ func TestALossAfterARetryIsToldToo(t *testing.T) {
 		if n, _, err := queue.Retry(t.Context(), r.agent("a"), nil, true); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
-		replaced()
+		r.replaceInbox("a")
 		_ = queue.LookInto(r.agent("a"))
 		r.sleep(2 * sweepEvery)
 		if told := r.journal("queue-lost"); len(told) != 2 {
 			t.Errorf("told: %+v", told)
 		}
 	})
+}
+
+// replaceInbox puts another file in the place of an agent's inbox.
+func (r *rig) replaceInbox(name string) {
+	r.t.Helper()
+	path := r.agent(name).Inbox
+	if err := errors.Join(os.WriteFile(path+".new", []byte("other\n"), 0o600), os.Rename(path+".new", path)); err != nil {
+		r.t.Fatal(err)
+	}
 }

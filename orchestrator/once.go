@@ -21,7 +21,8 @@ type once struct {
 }
 
 // count counts the members that have something left to do: not those that are held
-// or parked, once it was asked again whether they still are; an idle one's queue is looked into (finishOnce).
+// or parked, once it was asked again whether they still are; an idle one's queue is looked
+// into (finishOnce).
 func (f *fleet) count(m *member) {
 	busy := !m.gone && (m.Expected() || m.Doing() != agent.None || m.State() == status.Waiting || m.State() == status.Checking || m.State() == status.BackingOff || m.Unasked())
 	if busy == m.counts {

@@ -103,8 +103,8 @@ func Ended(ctx context.Context, a *config.Agent, all []inbox.Sent) ([]inbox.Sent
 
 // FileLost files those of the given entries as dead letters, inbox.Lost, that have left an
 // agent's queue and of which nothing is left. Those that the queue has filed without their text
-// get it. It returns how many it has filed, and which have left the queue in whatever way. A queue that waits for a person's answer, or is not there, is left as
-// it is.
+// get it. It returns how many it has filed, and which have left the queue in whatever way. A
+// queue that waits for a person's answer, or is not there, is left as it is.
 func FileLost(ctx context.Context, a *config.Agent, all []inbox.Sent) (filed int, over []inbox.Sent, err error) {
 	there := false
 	err = Read(ctx, a, func(*inbox.Queue) error { there = true; return nil })

@@ -65,22 +65,11 @@ func (b *Budgets) Spent(a *config.Agent) (longest *Budget) {
 	return longest
 }
 
-// over returns the budget if it is used up. A day ends no earlier than its hours.
+// over returns the budget if it is used up.
 func (b *Budgets) over(a *config.Agent, from purse, name string, of config.Budget) *Budget {
-	zone := a.Zone
-	if zone == nil {
-		zone = time.Local
-	}
-	for _, allowed := range []struct {
-		period usage.Period
-		config.Allowance
-	}{{usage.Day, of.Day}, {usage.Hour, of.Hour}} {
-		if allowed.Allowance == (config.Allowance{}) {
-			continue
-		}
-		begin, until := allowed.period.Bounds(b.now.In(zone))
-		if what := usage.Allowance(allowed.Allowance).Spent(b.spent()[from].Since(begin)); what != "" {
-			return &Budget{allowed.period.Spent(name, what), until}
+	for _, may := range usage.Bounds(usage.Allowance(of.Day), usage.Allowance(of.Hour), b.now, a.Zone) {
+		if what := may.Allowance.Spent(b.spent()[from].Since(may.From)); what != "" {
+			return &Budget{may.Period.Spent(name, what), may.Until}
 		}
 	}
 	return nil

@@ -59,6 +59,28 @@ func (p Period) Spent(whose, what string) string {
 	return fmt.Sprintf("%s for the %s is spent: %s", whose, p, what)
 }
 
+// Bound is an allowance, for the period that is running.
+type Bound struct {
+	Period
+	Allowance
+	From, Until time.Time
+}
+
+// Bounds returns those of a day and of an hour, as far as there are any, in a zone; nil: the
+// local one. The day comes first: it ends no earlier than its hours.
+func Bounds(day, hour Allowance, now time.Time, zone *time.Location) (all []Bound) {
+	if zone == nil {
+		zone = time.Local
+	}
+	for _, b := range []Bound{{Period: Day, Allowance: day}, {Period: Hour, Allowance: hour}} {
+		if b.Allowance != (Allowance{}) {
+			b.From, b.Until = b.Period.Bounds(now.In(zone))
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
 // Bounds returns the period that a time is in, by the clock of the time's zone.
 func (p Period) Bounds(at time.Time) (from, until time.Time) {
 	if p == Day {
