@@ -137,6 +137,9 @@ func replaceClientFile(path string, before, after []byte) error {
 // touches its own every few seconds (proper-lockfile's default).
 const staleLock = 10 * time.Second
 
+// clientLockWait lets the lock of a client that was killed a moment ago become stale.
+const clientLockWait = staleLock + 2*time.Second
+
 // lockClientFile takes the lock that the client itself takes when it writes the
 // file: a folder beside it, FILE.lock (measured in 2.1.329). Only one of our
 // processes does so at a time, because taking over a dead one's lock is not atomic.
@@ -148,7 +151,7 @@ func lockClientFile(path, real string) (release func(), err error) {
 		return nil, err
 	}
 	lock := path + ".lock"
-	for end := time.Now().Add(lockWait); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(clientLockWait); ; time.Sleep(20 * time.Millisecond) {
 		err := os.Mkdir(lock, 0o700)
 		if err == nil {
 			return func() { _ = errors.Join(os.Remove(lock), unlock()) }, nil
