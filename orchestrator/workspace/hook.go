@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -48,11 +49,10 @@ func chooseHook(source, name, stateDir string) (*Hook, error) {
 	if forbidsPrograms(stateDir) && !temporary(source) {
 		return &Hook{Command: settings.Command(source), binary: source}, nil
 	}
-	program, err := os.ReadFile(source)
+	sum, err := sumOfFile(source)
 	if err != nil {
 		return nil, fmt.Errorf("cannot choose the hook program: %w", err)
 	}
-	sum := sumOf(program)
 	kept := filepath.Join(stateDir, "bin", sum, name) // recognised as ours by its name
 	return &Hook{Command: settings.Command(kept), binary: kept, copyFrom: source, sum: sum}, nil
 }
@@ -70,11 +70,28 @@ func temporary(path string) bool {
 	})
 }
 
-// sumOf returns a short sum: the client shows a hook's command to the model.
+// sumOfFile is the sum of a program, which need not be in memory as a whole: every
+// apply asks for it.
+func sumOfFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return short(sum.Sum(nil)), nil
+}
+
 func sumOf(program []byte) string {
 	sum := sha256.Sum256(program)
-	return hex.EncodeToString(sum[:4])
+	return short(sum[:])
 }
+
+// short cuts a sum: the client shows a hook's command to the model.
+func short(sum []byte) string { return hex.EncodeToString(sum[:4]) }
 
 // keptCopies is how many copies of binaries remain in the state directory: those of
 // live sessions, and of schedulers of another version that are still running.
