@@ -22,28 +22,33 @@ func TestNothingButAHandOverEndsWithTwo(t *testing.T) {
 	stages := []string{
 		"start", "fenced", "opened", "locked", "advanced", "acknowledged", "looked", "offered", "saved", "delivering", "waiting",
 	}
+	type crash struct{ stage, kind string }
+	var all []crash
 	for _, stage := range stages {
 		for _, kind := range []string{"panic", "goroutine", "overflow", "fatal", "quit"} {
-			t.Run(stage+" "+kind, func(t *testing.T) {
-				t.Parallel()
-				l := crashing(t, stage)
-				l.env = append(l.env, "HEARTBEAT_CRASH="+stage+":"+kind)
-				name, more := client.Stop, fields{"stop_hook_active": stage != "looked"}
-				if stage == "advanced" {
-					name = client.PreToolUse
-				}
-				r := l.event(name, more)
-				if r.status == 2 || r.status == 0 && kind != "panic" {
-					t.Fatalf("%+v", r)
-				}
-				if stage != "start" && r.stderr != "" {
-					t.Errorf("stderr carries %q", r.stderr)
-				}
-				if stage != "start" && kind != "quit" && !strings.Contains(l.log(), "goroutine") {
-					t.Errorf("hook.log has no stack: %q", l.log())
-				}
-			})
+			all = append(all, crash{stage, kind})
 		}
+	}
+	for _, c := range testbed.SampleOf(t, all, 2) {
+		t.Run(c.stage+" "+c.kind, func(t *testing.T) {
+			t.Parallel()
+			l := crashing(t, c.stage)
+			l.env = append(l.env, "HEARTBEAT_CRASH="+c.stage+":"+c.kind)
+			name, more := client.Stop, fields{"stop_hook_active": c.stage != "looked"}
+			if c.stage == "advanced" {
+				name = client.PreToolUse
+			}
+			r := l.event(name, more)
+			if r.status == 2 || r.status == 0 && c.kind != "panic" {
+				t.Fatalf("%+v", r)
+			}
+			if c.stage != "start" && r.stderr != "" {
+				t.Errorf("stderr carries %q", r.stderr)
+			}
+			if c.stage != "start" && c.kind != "quit" && !strings.Contains(l.log(), "goroutine") {
+				t.Errorf("hook.log has no stack: %q", l.log())
+			}
+		})
 	}
 }
 
@@ -69,19 +74,24 @@ func crashing(t *testing.T, stage string) *lab {
 // end with a signal.
 func TestCrashesInTheHandWiredForm(t *testing.T) {
 	t.Parallel()
+	type crash struct{ stage, kind, deliver string }
+	var all []crash
 	for _, stage := range []string{"start", "fenced", "locked", "offered", "delivering", "delivered"} {
 		for _, kind := range []string{"panic", "goroutine", "overflow", "quit"} {
 			for _, deliver := range []string{"json", "stderr"} {
-				t.Run(stage+" "+kind+" "+deliver, func(t *testing.T) {
-					t.Parallel()
-					o := newOld(t, "one\n")
-					o.env = append(o.env, "HEARTBEAT_CRASH="+stage+":"+kind)
-					if r := o.stop("--deliver", deliver); r.status == 2 {
-						t.Errorf("%+v", r)
-					}
-				})
+				all = append(all, crash{stage, kind, deliver})
 			}
 		}
+	}
+	for _, c := range testbed.SampleOf(t, all, 3) {
+		t.Run(c.stage+" "+c.kind+" "+c.deliver, func(t *testing.T) {
+			t.Parallel()
+			o := newOld(t, "one\n")
+			o.env = append(o.env, "HEARTBEAT_CRASH="+c.stage+":"+c.kind)
+			if r := o.stop("--deliver", c.deliver); r.status == 2 {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }
 

@@ -299,7 +299,7 @@ func TestWhatAnAgentForges(t *testing.T) {
 
 	served := map[string]int{}
 	for i := 0; !done(); i++ {
-		time.Sleep(time.Second) // as persons look
+		time.Sleep(2 * time.Second) // as persons look
 		s.within("send", "bad", fmt.Sprintf("hello %d", i))
 		for _, name := range []string{"good", "other"} {
 			prompt := fmt.Sprintf("%s %d", name, i)

@@ -195,7 +195,7 @@ func (s *siege) ends(r *running) {
 // inbox and the scheduler hung; SIGTERM was ignored.
 func TestWhateverAnAgentPutsInPlaceOfOurFiles(t *testing.T) {
 	t.Parallel()
-	for _, in := range testbed.SampleOf(t, intruders(), 9) {
+	for _, in := range testbed.SampleOf(t, intruders(), 15) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // blow makes a file one of 4 TB, which costs nothing.
@@ -85,10 +87,10 @@ func TestDeadLettersAreCountedInSteps(t *testing.T) {
 // or an error, and when the context of who asks ends.
 func TestFilesOfAnySize(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{
+	for _, name := range testbed.SampleOf(t, []string{
 		"inbox.jsonl", CursorFile, metaFile, FlightFile, respondedFile, DeadFile, idsFile, outboxFile, olderOutbox, ".inbox.jsonl.kept",
 		UrgentFile, UrgentCursor, urgentMeta, UrgentFlight, "." + UrgentFile + ".kept",
-	} {
+	}, 2) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

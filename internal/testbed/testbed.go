@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"syscall"
@@ -27,8 +28,11 @@ import (
 //
 // More tests run at a time than there are processors, unless -parallel says how
 // many: they wait for programs and their clocks most of the time.
+//
+// The collector runs less often than is usual: few tests have much in memory.
 func Run(m *testing.M) int {
 	moreAtOnce()
+	debug.SetGCPercent(400)
 	parent := os.TempDir()
 	if os.Getenv("TMPDIR") == "" && memoryIsFree() {
 		parent = memory
