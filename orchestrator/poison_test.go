@@ -99,6 +99,101 @@ func TestAClientThatRefusesEverythingCostsOneDeadLetter(t *testing.T) {
 	}
 }
 
+// dies is chokes, and nothing proves that the entry arrived that ends it.
+func dies(fatal string, o session.Outcome) act {
+	return func(f *fakeSession) session.Outcome {
+		time.Sleep(boot)
+		f.abrupt = true
+		for f.work(entry, fatal) {
+		}
+		if o.Delivery = f.given; f.given == "" {
+			return session.Outcome{Why: hook.EndDrained, Bound: true}
+		}
+		o.Acknowledged = f.acknowledged
+		return o
+	}
+}
+
+// TestAPromptOfWhichTheClientDiesBeforeItIsProvenIsPoison: the agent was held, or its
+// sessions were started all night, and nothing behind it was done.
+func TestAPromptOfWhichTheClientDiesBeforeItIsProvenIsPoison(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]struct {
+		o     session.Outcome
+		lasts time.Duration // each session, before it ends
+	}{
+		"crashes":           {o: session.Outcome{Why: hook.EndCrashed, Bound: true}},
+		"exits in order":    {o: session.Outcome{Why: hook.EndExited, ExitCode: 1, Bound: true, Untaken: true}},
+		"hangs, for longer": {o: session.Outcome{Why: hook.EndStalled, Bound: true}, lasts: 20 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a", func(t *testing.T, r *rig) {
+				r.set("a", func(f *fakeSession) session.Outcome {
+					o := dies("do 1", k.o)(f)
+					if o.Why == k.o.Why && f.acknowledged < 2 {
+						time.Sleep(k.lasts)
+						return o
+					}
+					return session.Outcome{Why: hook.EndDrained, Bound: true, Acknowledged: f.acknowledged}
+				})
+				r.send("a", 4)
+				stop := r.run()
+				defer stop()
+				r.sleep(5 * (time.Minute + k.lasts))
+				r.want("a", Idle)
+				if a := r.state("a"); a.Acknowledged != 3 || a.DeadLettered != 1 {
+					t.Errorf("%d done, %d dead letters; want all but one done", a.Acknowledged, a.DeadLettered)
+				}
+				if got := r.reasons("a"); !slices.Equal(got, []inbox.Reason{inbox.Poison}) {
+					t.Errorf("dead letters %v, want one, poison", got)
+				}
+				if n := len(r.started("a")); n != config.DefaultMaxAttempts+1 {
+					t.Errorf("%d starts, want %d and one for what is behind", n, config.DefaultMaxAttempts)
+				}
+			})
+		})
+	}
+}
+
+// TestAClientThatDiesOfWhateverItIsGivenIsHeld: its queue does not become dead letters.
+func TestAClientThatDiesOfWhateverItIsGivenIsHeld(t *testing.T) {
+	t.Parallel()
+	stalls := session.Outcome{Why: hook.EndStalled, Bound: true}
+	for name, k := range map[string]struct {
+		act   act
+		lasts time.Duration
+		want  int // dead letters
+	}{
+		"before it is handed anything":       {act: ends(session.Outcome{Why: hook.EndCrashed, Bound: true})},
+		"before it has begun":                {act: dies("do", session.Outcome{Why: hook.EndCrashed})},
+		"and nothing proves what it got":     {act: dies("do", session.Outcome{Why: hook.EndCrashed, Bound: true}), want: 1},
+		"the same, further apart":            {act: dies("do", stalls), lasts: 20 * time.Minute, want: 3},
+		"further apart, with what it took":   {act: chokes("do", stalls), lasts: 20 * time.Minute, want: 3},
+		"it is asked something at its start": {act: dies("do", session.Outcome{Why: hook.EndStartTimeout, Bound: true})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a", func(t *testing.T, r *rig) {
+				r.set("a", func(f *fakeSession) session.Outcome {
+					o := k.act(f)
+					time.Sleep(k.lasts)
+					return o
+				})
+				r.send("a", 6)
+				stop := r.run()
+				defer stop()
+				r.sleep(12 * time.Hour)
+				r.want("a", Held)
+				got := r.reasons("a")
+				if len(got) != k.want || slices.ContainsFunc(got, func(why inbox.Reason) bool { return why != inbox.Poison }) {
+					t.Errorf("dead letters %v, want %d, poison", got, k.want)
+				}
+			})
+		})
+	}
+}
+
 // What the service cannot do is no entry's fault, however long it lasts.
 func TestAServiceThatFailsForHoursCostsNoEntryAndHoldsNobody(t *testing.T) {
 	t.Parallel()

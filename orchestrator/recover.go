@@ -38,13 +38,13 @@ type orphans struct {
 }
 
 // recover deals with an entry whose session is gone.
-func (r *orphans) recover(ctx context.Context, m *member, cfg *config.Agent, o session.Outcome, how dealing) (inbox.Outcome, error) {
+func (r *orphans) recover(ctx context.Context, m *member, cfg *config.Agent, o session.Outcome, how dealing) (queue.Recovered, error) {
 	passes := agent.Passing
 	if how.abandon {
 		passes = nil
 	}
 	found, err := queue.RecoverOwn(ctx, cfg, inbox.Interruption{
-		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: agent.Counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
+		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: agent.Counts(o) && !how.abandon, Fatal: agent.Fatal(o), Passes: passes, Poison: how.poison,
 		Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure,
 		OverBudget: overBudget(o), Delivery: o.Delivery, Cause: agent.Describe(o),
 		Cancel: how.cancel, Checked: func(f inbox.InFlight) bool { return r.desk.Demands(cfg, &f) },
@@ -67,7 +67,12 @@ func (r *orphans) recover(ctx context.Context, m *member, cfg *config.Agent, o s
 	default:
 		r.noteRecovered(m, found.Outcome, found.Flight)
 	}
-	return found.Outcome, err
+	return found, err
+}
+
+// exhausted reports whether an entry was given up that had used up its attempts.
+func exhausted(r queue.Recovered, cfg *config.Agent) bool {
+	return r.Outcome == inbox.DeadLettered && r.Flight != nil && r.Flight.Repeats >= cfg.MaxAttempts
 }
 
 // overBudget returns the delivery id of the entry that a session was ended for, or
@@ -142,9 +147,9 @@ func (r *orphans) recoverLast(
 	}
 	wire := func() error { _, err := r.opt.Prepare(cfg); return err }
 	err = claim.Furnish(cfg, wire)
-	outcome, failed := r.recover(ctx, m, cfg, o, how)
+	found, failed := r.recover(ctx, m, cfg, o, how)
 	r.consent.TendAsides(ctx, petitioner{r.Scheduler, m})
-	return o, outcome, errors.Join(err, failed)
+	return o, found.Outcome, errors.Join(err, failed)
 }
 
 // sweepGrace is how long the remains of a dead session may take to end.

@@ -278,6 +278,9 @@ type fakeSession struct {
 	orders       chan session.Order
 	acknowledged int
 	spent        usage.Sum
+	given        string // the last delivery
+	// abrupt has work prove nothing of an entry that is fatal.
+	abrupt bool
 }
 
 func (f *fakeSession) Reports() <-chan session.Report { return f.reports }
@@ -298,8 +301,9 @@ func (f *fakeSession) work(d time.Duration, fatal string) bool {
 	err := f.queue(func(q *inbox.Held) (err error) {
 		if e, err = q.Next(); err == nil {
 			_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: f.spec.Session})
+			f.given = e.DeliveryID
 		}
-		if err == nil {
+		if err == nil && !(f.abrupt && strings.Contains(e.Prompt, fatal)) {
 			_, err = q.Advance(inbox.Taken, "")
 		}
 		return err

@@ -25,8 +25,8 @@ func (c course) ended(b launched, o session.Outcome) {
 	how := dealing{poison: c.m.Poisonous(o, time.Now()), cancel: c.m.Cancels()}
 	c.mu.Unlock()
 	how.abandon = c.conversed(b.spec, o)
-	outcome, err := c.orphans.recover(context.Background(), c.m, c.def, o, how)
-	c.outgrown(b.spec, outcome)
+	found, err := c.orphans.recover(context.Background(), c.m, c.def, o, how)
+	c.outgrown(b.spec, found.Outcome)
 	c.learn(o)
 	l, folders := queue.LookInto(c.def), claim.Folders(c.def)
 	if o.Loss != nil && folders != nil {
@@ -34,7 +34,7 @@ func (c course) ended(b launched, o session.Outcome) {
 	}
 	end := agent.End{
 		Outcome: o, Left: l.Err != nil || hasWork(l.Depth), Queued: l.Depth.Entries, Names: l.Depth.Names, Folders: folders,
-		Poison: how.poison, Unrecovered: c.failure(c.def, err), Answers: b.answers,
+		Poison: how.poison, Exhausted: exhausted(found, c.def), Unrecovered: c.failure(c.def, err), Answers: b.answers,
 	}
 	c.logEnd(o)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c course) ended(b launched, o session.Outcome) {
 		c.m.live = nil
 		end.Parks = c.judged(o, account.ZoneOf(b.spec.Env), now)
 		c.m.Ended(end, now, agent.Roll())
-		c.m.cancels(cancelled{outcome, err})
+		c.m.cancels(cancelled{found.Outcome, err})
 	})
 }
 

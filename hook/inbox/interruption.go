@@ -11,6 +11,10 @@ type Interruption struct {
 	// Counts is false when the client never really ran the entry (API failure,
 	// dialog, start-up): then the repeat does not use up an attempt.
 	Counts bool
+	// Fatal says that the session died with the entry Delivery in work. Then an
+	// interruption that Counts uses up an attempt of that entry even if nothing proves
+	// that it arrived: it may be what the client dies of.
+	Fatal bool
 	// Arrived, when not nil, looks for evidence (in the transcript) that an entry
 	// got further than its record says: that an offered one was taken after all,
 	// and that a tool was called. In doubt it does not return Seen.
@@ -54,6 +58,20 @@ type Interruption struct {
 	// recorded (Held.Cancel).
 	Cancel *Cancellation
 	Now    time.Time
+}
+
+// limit is how many interruptions of an entry are counted before it is filed.
+func (i Interruption) limit() int {
+	if i.MaxAttempts <= 0 {
+		return defaultAttempts
+	}
+	return i.MaxAttempts
+}
+
+// usesUp reports whether the interruption uses up an attempt of an entry, whose record
+// has the state that counts.
+func (i Interruption) usesUp(f *flight) bool {
+	return i.Counts && (f.State.rank() >= Taken.rank() || i.Fatal && f.DeliveryID == i.Delivery)
 }
 
 // Cancellation is a person's wish that an entry in flight is not worked on any

@@ -346,7 +346,7 @@ func (h *heldLane) leaves(f *flight, i Interruption) (Outcome, error) {
 		f.Interrupted = f.State
 		f.asks(Acknowledgement{Session: f.Session, Now: i.Now}.claim())
 		return LeftChecking, h.own(f)
-	case f.State == Offered && again:
+	case f.State == Offered && again && f.Repeats < i.limit():
 		f.State = Unproven // it reached nobody
 		return LeftUnproven, h.own(f)
 	}

@@ -215,6 +215,28 @@ func TestAnInterruptedIterationIsCheckedFirst(t *testing.T) {
 	}
 }
 
+// TestAnIterationOfWhichEachSessionDiesBeforeItIsProvenIsPoison, as any other entry.
+func TestAnIterationOfWhichEachSessionDiesBeforeItIsProvenIsPoison(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.send("a", "mend it")
+	r.offerChecked()
+	f := r.claims("")
+	r.verdict(Verdict{Delivery: f.DeliveryID, Check: f.Check, Output: "fails"})
+	i := Interruption{Policy: DeadLetter, MaxAttempts: 3, Counts: true, Fatal: true, Delivery: f.DeliveryID}
+	for _, want := range []Outcome{LeftUnproven, LeftUnproven, DeadLettered} {
+		if _, _, err := r.Reoffer(Offering{Via: ViaKickoff, Session: "s2"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.recover(i); got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	}
+	if dead := r.dead(); len(dead) != 1 || dead[0].Reason != Poison || dead[0].ID != "a" {
+		t.Errorf("dead letters %+v", dead)
+	}
+}
+
 // TestWhatIsBeingCheckedOutlivesItsSession: neither a check nor an iteration that is
 // due uses up an attempt.
 func TestWhatIsBeingCheckedOutlivesItsSession(t *testing.T) {

@@ -162,7 +162,7 @@ func (h *heldLane) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	if err != nil {
 		return "", err
 	}
-	if i.Counts && f.State.rank() >= Taken.rank() {
+	if i.usesUp(f) {
 		f.Repeats++
 	}
 	if outcome, err := h.leaves(f, i); outcome != "" || err != nil {
@@ -177,10 +177,6 @@ func (h *heldLane) orphan(v *view, i Interruption, untaken bool) (Outcome, error
 	f := v.flight
 	repeats := f.Repeats
 	untouched := !f.Repeat() && (untaken || i.Refused && f.State.rank() <= Taken.rank())
-	limit := i.MaxAttempts
-	if limit <= 0 {
-		limit = defaultAttempts
-	}
 	started := f.State.rank() >= Started.rank()
 	switch {
 	case started && i.Policy == Drop && (!f.apart() || i.Ends != nil):
@@ -191,7 +187,7 @@ func (h *heldLane) orphan(v *view, i Interruption, untaken bool) (Outcome, error
 		return DroppedOrphan, h.pass(v)
 	case started && (i.Policy.files() || i.Policy == Drop): // without a trace it would be put back
 		return DeadLettered, h.bury(v, Interrupted, i)
-	case repeats >= limit || i.Poison:
+	case repeats >= i.limit() || i.Poison:
 		return DeadLettered, h.bury(v, Poison, i)
 	}
 	if f.apart() { // it is first already, and no line of the queue

@@ -118,6 +118,40 @@ func TestAPoisonEntryIsFiledAfterItsAttempts(t *testing.T) {
 	}
 }
 
+// TestAnEntryOfWhichEachSessionDiesBeforeItIsProvenIsPoison: it was handed over for ever,
+// with what is behind it.
+func TestAnEntryOfWhichEachSessionDiesBeforeItIsProvenIsPoison(t *testing.T) {
+	t.Parallel()
+	for _, untaken := range []bool{false, true} {
+		r := newRig(t).unsynced()
+		r.echo("poison\ngood\n")
+		for n := 1; n <= 3; n++ {
+			f := r.offer()
+			if f.RawLine != "poison" || f.Repeats != n-1 {
+				t.Fatalf("attempt %d: %+v", n, f)
+			}
+			i := Interruption{Policy: DeadLetter, MaxAttempts: 3, Counts: true, Fatal: true, Untaken: untaken, Delivery: f.DeliveryID, Cause: "crashed"}
+			for _, other := range []func(*Interruption){
+				func(i *Interruption) { i.Fatal = false }, func(i *Interruption) { i.Counts = false }, func(i *Interruption) { i.Delivery = "another" },
+			} {
+				uncounted := i
+				other(&uncounted)
+				r.recover(uncounted)
+				if f = r.offer(); f.Repeats != n-1 {
+					t.Fatalf("%+v counts: %+v", uncounted, f)
+				}
+			}
+			r.recover(i)
+		}
+		if f := r.offer(); f.RawLine != "good" {
+			t.Errorf("offered next: %q", f.RawLine)
+		}
+		if dead := r.dead(); len(dead) != 1 || dead[0].Reason != Poison || dead[0].RawLine != "poison" || dead[0].Counted != 3 || dead[0].Cause != "crashed" {
+			t.Errorf("dead letters %+v", dead)
+		}
+	}
+}
+
 func TestRepeatsThatDoNotCountAreEndless(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).unsynced()

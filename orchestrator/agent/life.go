@@ -202,6 +202,9 @@ type End struct {
 	// Poison is true if the entry in work was given up for the sake of those behind
 	// it.
 	Poison bool
+	// Exhausted is true if the entry in work was given up because it had used up its
+	// attempts.
+	Exhausted bool
 	// Unrecovered, if not nil, is why what was in flight could not be dealt with.
 	Unrecovered *Failed
 	// Parks, if not nil, is what its account says: that was at fault.
@@ -244,7 +247,9 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	case e.Poison && e.Unrecovered == nil:
 		n, h = poisoned(e.Outcome, h)
 	case e.Parks == nil:
-		n, h = after(e.Outcome, e.Left, h, ruleOf(a.def), now, roll)
+		if n, h = after(e.Outcome, e.Left, h, ruleOf(a.def), now, roll); e.Exhausted {
+			n, h = exhausted(e.Outcome, n, h, ruleOf(a.def))
+		}
 	default:
 		if e.Acknowledged > 0 {
 			h = history{}

@@ -31,7 +31,7 @@ type history struct {
 	failures int     // in a row, without an acknowledgement
 	restarts []spent // failures of sessions and of their starts, within the window
 	refusals []spent // requests that the API refused, within the window
-	poisons  int     // entries in a row that were given up for them
+	poisons  int     // entries in a row that were given up for them, none done in between
 }
 
 // spent is one failure, and the delivery that was in work, or "".
@@ -157,6 +157,30 @@ func Counts(o session.Outcome) bool {
 		return o.Bound && faultOf(o.Detail) == client.RequestFault
 	}
 	return o.Bound
+}
+
+// Fatal reports whether a session died of what it had been given, as far as can be told:
+// its end counts, and came by itself or because it had got stuck, with an entry in work.
+// Then the entry has used up an attempt even if nothing proves that it arrived. A client
+// that dies before it begins, or before it is handed anything, dies of something else.
+func Fatal(o session.Outcome) bool {
+	switch o.Why {
+	case hook.EndLost, hook.EndDrained, hook.EndReleased, hook.EndOverBudget:
+		return false
+	}
+	return o.Delivery != "" && Counts(o)
+}
+
+// exhausted returns what follows when the entry in work has used up its attempts with the
+// end of a session, after which n would follow. If maxPoisons entries in a row have, and
+// none was done in between, it is not their fault: the agent is held for its failures,
+// however far apart they are, before everything that is queued is a dead letter.
+func exhausted(o session.Outcome, n next, h history, rule restartRule) (next, history) {
+	if h.poisons++; h.poisons < maxPoisons || h.failures <= rule.max || n.state == status.Held {
+		return n, h
+	}
+	return next{state: status.Held, lasts: true, reason: fmt.Sprintf("%d prompts in a row ended each session that they were given to, the last: %s",
+		h.poisons, Describe(o))}, h
 }
 
 // Describe returns one line about how a session ended.

@@ -131,3 +131,65 @@ func TestOnlyARefusedRequestOfItsOwnUsesUpAnAttempt(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatASessionDiedOf: an entry in work is to blame, as far as can be told, only
+// for a session that had begun and was not let go, ended for another reason or lost.
+func TestWhatASessionDiedOf(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		outcome session.Outcome
+		want    bool
+	}{
+		{session.Outcome{Why: hook.EndCrashed, Bound: true, Delivery: "d"}, true},
+		{session.Outcome{Why: hook.EndExited, ExitCode: 1, Bound: true, Delivery: "d"}, true},
+		{session.Outcome{Why: hook.EndOutOfMemory, Bound: true, Delivery: "d"}, true},
+		{session.Outcome{Why: hook.EndStalled, Bound: true, Delivery: "d"}, true},
+		{session.Outcome{Why: hook.EndTimeout, Bound: true, Delivery: "d"}, true},
+		{session.Outcome{Why: hook.EndUnattended, Bound: true, Delivery: "d"}, true},
+		{session.Outcome{Why: hook.EndRunaway, Bound: true, Delivery: "d"}, true},
+		{session.Outcome{Why: hook.EndAPIFailure, Detail: "invalid_request", Bound: true, Delivery: "d"}, true},
+
+		{session.Outcome{Why: hook.EndAPIFailure, Detail: "server_error", Bound: true, Delivery: "d"}, false},
+		{session.Outcome{Why: hook.EndCrashed, Bound: true}, false},                     // it was handed nothing
+		{session.Outcome{Why: hook.EndCrashed, Delivery: "d"}, false},                   // it never began
+		{session.Outcome{Why: hook.EndStartTimeout, Bound: true, Delivery: "d"}, false}, // a dialog
+		{session.Outcome{Why: hook.EndDialog, Bound: true, Delivery: "d"}, false},       // the same
+		{session.Outcome{Why: hook.EndNoHooks, Bound: true, Delivery: "d"}, false},      // nobody can tell
+		{session.Outcome{Why: hook.EndLost, Bound: true, Delivery: "d"}, false},         // its directory
+		{session.Outcome{Why: hook.EndReleased, Bound: true, Delivery: "d"}, false},     // it was let go
+		{session.Outcome{Why: hook.EndDrained, Bound: true, Delivery: "d"}, false},      // the same
+		{session.Outcome{Why: hook.EndShutdown, Bound: true, Delivery: "d"}, false},     // it was told to
+		{session.Outcome{Why: hook.EndFinished, Bound: true, Delivery: "d"}, false},     // the same
+		{session.Outcome{Why: hook.EndOverBudget, Bound: true, Delivery: "d"}, false},   // it is filed as that
+		{session.Outcome{Why: hook.EndAPIFailure, Bound: true, Delivery: "d"}, false},   // of an unknown kind
+	} {
+		if got := Fatal(tt.outcome); got != tt.want {
+			t.Errorf("Fatal(%+v) = %v", tt.outcome, got)
+		}
+	}
+}
+
+// TestEntriesInARowThatUseUpTheirAttemptsHoldTheAgent: with failures further apart than
+// restart-window a client that is broken had everything filed that is queued.
+func TestEntriesInARowThatUseUpTheirAttemptsHoldTheAgent(t *testing.T) {
+	t.Parallel()
+	rule, o := restartRule{max: 5, window: 30 * time.Minute}, session.Outcome{Why: hook.EndStalled, Bound: true}
+	for name, tt := range map[string]struct {
+		before history
+		n      next
+		want   status.State
+	}{
+		"the first":                   {history{failures: 5}, next{state: status.BackingOff}, status.BackingOff},
+		"the second":                  {history{failures: 10, poisons: 1}, next{state: status.BackingOff}, status.BackingOff},
+		"the third":                   {history{failures: 15, poisons: 2}, next{state: status.BackingOff}, status.Held},
+		"with a failure for each":     {history{failures: 3, poisons: 2}, next{state: status.BackingOff}, status.BackingOff},
+		"of an agent that is held":    {history{failures: 15, poisons: 2}, next{state: status.Held}, status.Held},
+		"the third is not the end":    {history{failures: 5, poisons: 2}, next{state: status.BackingOff}, status.BackingOff},
+		"after as many as may follow": {history{failures: 6, poisons: 2}, next{state: status.BackingOff}, status.Held},
+	} {
+		n, h := exhausted(o, tt.n, tt.before, rule)
+		if n.state != tt.want || h.poisons != tt.before.poisons+1 || tt.n.state != tt.want && (n.reason == "" || !n.lasts) {
+			t.Errorf("%s: %+v, %+v", name, n, h)
+		}
+	}
+}
