@@ -49,6 +49,33 @@ func TestDoctorOfAFolderThatMayNotBeUsed(t *testing.T) {
 	}
 }
 
+// TestAFileOfAQueueThatMayNotBeReadIsNotEmpty: status showed nothing in flight, and replies
+// said that there are none.
+func TestAFileOfAQueueThatMayNotBeReadIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	for file, readers := range map[string][]string{
+		"outbox.jsonl": {"status", "replies", "history"}, "outbox.1.jsonl": {"status", "replies"}, ".dead-letter.jsonl": {"status", "history", "dead-letter triage"},
+		".in-flight": {"status", "history"}, ".waiting.jsonl": {"status", "history", "inbox triage"}, "urgent.jsonl": {"status", "inbox triage"}, "inbox.jsonl": {"status", "inbox triage"},
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.put("heartbeat.yaml", simulated)
+			w.put("agents/triage/.heartbeat/inbox.jsonl", "")
+			w.put("agents/triage/.heartbeat/"+file, "")
+			as := w.ordinary()
+			if err := os.Chmod(filepath.Join(w.dir, "agents/triage/.heartbeat", file), 0); err != nil {
+				t.Fatal(err)
+			}
+			for _, reader := range readers {
+				if out := as(append(strings.Fields(reader), "-o", "json")...); !strings.Contains(out, file) || !strings.Contains(out, "permission denied") {
+					t.Errorf("%s: %s", reader, out)
+				}
+			}
+		})
+	}
+}
+
 // TestDoctorOfAStateThatMayNotBeUsed: a run as root leaves files that others may
 // not use, and a state directory may not be there to be made. doctor failed, or
 // found nothing.

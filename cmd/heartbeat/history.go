@@ -102,6 +102,9 @@ func (c historyCmd) run(ctx context.Context, a *app) (result, error) {
 		if err != nil {
 			a.warn(fmt.Sprintf("cannot read the dead letters of %s: %v", agent.Name, err))
 		}
+		if err := hidden(queue.Obstacles(agent), inbox.HidesQueue, inbox.HidesReplies); err != nil {
+			a.warn(fmt.Sprintf("%s: %v", agent.Name, err))
+		}
 		all = append(all, slices.DeleteFunc(dead, func(h happened) bool { return h.At.Before(c.Since.Time) })...)
 	}
 	slices.SortStableFunc(all, func(x, y happened) int { return x.At.Compare(y.At) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -183,6 +184,8 @@ func answerHint(err error, ours string, a *config.Agent) error {
 	return &failure{status: exitError, hint: ours + " answer " + a.Name, err: fmt.Errorf("cannot tell what is queued for agent %q: %w", a.Name, err)}
 }
 
+// readQueue returns the beginning of a queue. With a list and an error, what the error
+// names may hold more.
 func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, error) {
 	list := &queueList{Agent: a.Name, Entries: []queued{}}
 	err := queue.Settle(ctx, a)
@@ -221,7 +224,18 @@ func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, err
 			State: "queued", ID: e.ID, DeliveryID: e.DeliveryID, Source: e.Source, Urgent: e.Urgent, Prompt: foreign.Text(e.Prompt),
 		})
 	}
-	return list, nil
+	return list, hidden(q.Obstacles(), inbox.HidesQueue)
+}
+
+// hidden is why something of a queue cannot be told, or nil.
+func hidden(all []inbox.Obstacle, of ...inbox.Hidden) error {
+	var errs []error
+	for _, o := range all {
+		if slices.Contains(of, o.Hides) {
+			errs = append(errs, o.Err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func inFlight(f *inbox.InFlight) queued {

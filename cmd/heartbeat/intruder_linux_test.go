@@ -24,6 +24,7 @@ var intrudedPaths = []string{
 	"", ".heartbeat", ".heartbeat/sessions",
 	".heartbeat/inbox.jsonl", ".heartbeat/.inbox-offset", ".heartbeat/.inbox-meta", ".heartbeat/.in-flight", ".heartbeat/.responded",
 	".heartbeat/.dead-letter.jsonl", ".heartbeat/.ids", ".heartbeat/.inbox.jsonl.kept", ".heartbeat/.hook-lock", ".heartbeat/.session-lock",
+	".heartbeat/urgent.jsonl", ".heartbeat/.urgent-in-flight", ".heartbeat/.waiting.jsonl", ".heartbeat/later",
 	".heartbeat/outbox.jsonl", ".heartbeat/outbox.1.jsonl", ".heartbeat/session.json", ".heartbeat/.session.json.tmp",
 	".heartbeat/hook.log", ".heartbeat/hook.log.1", ".heartbeat/fleet.json", ".heartbeat/.gitignore",
 	".claude", ".claude/settings.json", ".claude/settings.local.json", ".claude/rules", "CLAUDE.md", ".mcp.json", "in", "in/new.md",
@@ -206,7 +207,7 @@ func TestWhateverAnAgentPutsInPlaceOfOurFiles(t *testing.T) {
 			for _, command := range []string{"status", "status -o json", "doctor", "validate", "diff", "events", "history", "next", "apply", "reload"} {
 				s.within(strings.Fields(command)...)
 			}
-			s.each("send AGENT hello", "inbox AGENT", "dead-letter AGENT", "logs AGENT", "logs AGENT --raw", "trigger AGENT")
+			s.each("send AGENT hello", "inbox AGENT", "dead-letter AGENT", "replies AGENT", "logs AGENT", "logs AGENT --raw", "trigger AGENT")
 			s.served("meanwhile")
 			s.put("agents/good/in/one.md", "x")
 			s.ends(r)

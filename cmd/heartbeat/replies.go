@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/send"
@@ -46,9 +47,15 @@ func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
+	return c.show(ctx, a, agents, unproven)
+}
+
+// show prints the replies, with -f also those that come. If there is none, and some
+// cannot be read, it is not known whether there is.
+func (c repliesCmd) show(ctx context.Context, a *app, agents []*config.Agent, unproven queue.Doubtful) (result, error) {
 	begin := time.Now()
 	past, err := queue.Replies(ctx, agents, c.Since.Time, c.Since.most(c.Count, 20), unproven)
-	if err != nil && !c.Follow {
+	if err != nil && !c.Follow && len(past) > 0 {
 		a.warn(err.Error())
 	}
 	var failed error
@@ -60,8 +67,11 @@ func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
 		shown[r.Agent+" "+r.DeliveryID] = true
 	}
 	if c.Follow && failed == nil {
-		queue.FollowReplies(ctx, agents, begin, unproven, func(r queue.Reply) bool {
-			if !shown[r.Agent+" "+r.DeliveryID] {
+		queue.FollowReplies(ctx, agents, begin, unproven, func(r queue.Reply, unread error) bool {
+			switch {
+			case unread != nil:
+				a.warn(unread.Error())
+			case !shown[r.Agent+" "+r.DeliveryID]:
 				failed = c.print(a, r)
 			}
 			return failed == nil
@@ -70,10 +80,13 @@ func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
 	if gone(failed) {
 		failed = nil
 	}
-	if failed == nil && len(past) == 0 && !c.Follow {
-		return nothing("no replies"), nil
+	switch {
+	case failed != nil || c.Follow || len(past) > 0:
+		return nil, failed
+	case err != nil:
+		return nil, err
 	}
-	return nil, failed
+	return nothing("no replies"), nil
 }
 
 // nothing is what a command says if it found nothing to print.

@@ -216,7 +216,8 @@ func (q *Queue) FindDelivery(id string, counts func(Delivery) bool) (*Delivery, 
 const followEvery = 50 * time.Millisecond
 
 // Follow returns the outbox records, first the existing ones (oldest first) and
-// then new ones, until ctx ends or the loop is left. It needs no lock.
+// then new ones, until ctx ends or the loop is left. As long as something
+// else stands in the outbox's place, each look yields an error. It needs no lock.
 func (q *Queue) Follow(ctx context.Context) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		q.Within(ctx)
@@ -238,7 +239,7 @@ func (q *Queue) Follow(ctx context.Context) iter.Seq2[Delivery, error] {
 				at = 0
 			}
 			more := true
-			if err == nil && now.Size() != at {
+			if err == nil && (now.Size() != at || !now.Mode().IsRegular()) {
 				at, more = q.deliveriesIn(outboxFile, at, &seen, yield)
 			}
 			if err == nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,6 +47,37 @@ func checkQueue(_ *Facts, a *Agent) []Finding {
 		Severity: Error, Code: "queue-unreadable", Seen: q.Err.Error(), Why: "nothing is handed over",
 		Fix: permitted(a, q.Err, inPlaceOf(a.Config.Inbox, q.Err)),
 	}}
+}
+
+// checkUnreadable: files of the queue that cannot be read, apart from the one that checkQueue
+// names.
+func checkUnreadable(_ *Facts, a *Agent) (found []Finding) {
+	q := a.Queue
+	if a.Denied != nil || q.NeedsOperator {
+		return nil
+	}
+	for _, o := range q.Obstacles {
+		if q.Err != nil && strings.Contains(q.Err.Error(), strconv.Quote(o.Path)) {
+			continue
+		}
+		f := Finding{
+			Severity: Warning, Code: "queue-file-unreadable", Seen: o.Err.Error(), Why: hides[o.Hides],
+			Fix: permitted(a, o.Err, "move away what stands at "+settings.Quote(o.Path)+": a file belongs there, and is made when it is missing"),
+		}
+		if o.Hides == inbox.HidesQueue {
+			f.Severity = Error
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// hides is what follows from an obstacle.
+var hides = map[inbox.Hidden]string{
+	inbox.HidesQueue:   "it is not known what is queued or in work; a run sets it aside, and what it held may be done again",
+	inbox.HidesReplies: "it is not known what was done, and the replies cannot be shown; it is set aside when the next prompt is done",
+	inbox.HidesDead:    "what was given up cannot be shown or queued again; it is set aside when the next prompt is given up",
+	inbox.HidesNothing: "the queue goes by its other files, and sets this one aside when it next uses it",
 }
 
 // inPlaceOf is how to correct what fails with err: what stands in the place of
@@ -153,7 +186,8 @@ func checkDead(f *Facts, a *Agent) []Finding {
 			Fix: a.command("dead-letter"),
 		})
 	}
-	if q.DeadBroken > 0 && a.Denied == nil {
+	obstructed := slices.ContainsFunc(q.Obstacles, func(o inbox.Obstacle) bool { return o.Hides == inbox.HidesDead }) // that is said there
+	if q.DeadBroken > 0 && a.Denied == nil && !obstructed {
 		found = append(found, Finding{
 			Severity: Warning, Code: "dead-letters-broken", Seen: "the dead letters cannot be read to their end",
 			Why: "what was given up cannot be queued again", Fix: "look at " + inbox.DeadLetterFile(a.Config.Inbox),

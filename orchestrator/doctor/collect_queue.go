@@ -61,6 +61,7 @@ func (q *Queue) contents(a *config.Agent) {
 			q.Written = info.ModTime()
 		}
 	}
+	q.Obstacles = queue.Obstacles()
 	var errDepth, errPeek error
 	q.Depth, errDepth = queue.Depth(queueLook)
 	q.InFlight, errPeek = queue.Peek()

@@ -86,6 +86,6 @@ var (
 		checkDirectory, checkApprovals, checkHeld, checkLastRun, checkQueueLost, checkStuck, checkUnproven, checkToolsRefused, checkPaused, checkFailures, checkTriggers, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkProofs, checkObstacles, checkSessionEnv, checkCap,
 		checkHooks, checkTimeouts, checkHandWired, checkOtherStops, checkPermissions,
 		checkClient, checkDrift, checkLogin,
-		checkQueue, checkCursor, checkOrphan, checkForeignUrgent, checkTail, checkDead, checkLocks, checkFiles, checkTimes,
+		checkQueue, checkUnreadable, checkCursor, checkOrphan, checkForeignUrgent, checkTail, checkDead, checkLocks, checkFiles, checkTimes,
 	}
 )

@@ -234,6 +234,8 @@ type Queue struct {
 	Gone       inbox.DeadCount
 	Missing    inbox.Gone
 	DeadBroken int // lines of the dead letters that cannot be read as records
+	// Obstacles are its files that cannot be read.
+	Obstacles []inbox.Obstacle
 	// CursorProblem is what is wrong with a cursor, or "", and Cursor that file.
 	Cursor, CursorProblem string
 	// ForeignUrgent is a file beside the inbox that has the name of the urgent lane but

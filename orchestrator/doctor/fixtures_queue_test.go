@@ -59,8 +59,16 @@ func queueFixtures() []fixture {
 		{"dead-letters", Warning, false, (*rig).bury, (*rig).offer},
 		{
 			"dead-letters-broken", Warning, false,
-			func(r *rig) { r.must(os.Mkdir(filepath.Join(r.agent.Home, ".dead-letter.jsonl"), 0o700)) },
+			func(r *rig) {
+				r.bury()
+				r.must(os.Truncate(filepath.Join(r.agent.Home, ".dead-letter.jsonl"), 1<<40)) // too much to read
+			},
 			(*rig).bury,
+		},
+		{
+			"queue-file-unreadable", Warning, false,
+			func(r *rig) { r.must(os.Mkdir(filepath.Join(r.agent.Home, "outbox.jsonl"), 0o700)) },
+			func(r *rig) { r.put("outbox.jsonl", "{}\n") },
 		},
 	}
 }

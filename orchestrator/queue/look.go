@@ -79,6 +79,17 @@ func (t Trail) Same(later Trail) bool {
 	return t.inbox.inbox.Same(later.inbox.inbox) && t.inbox.urgent.Same(later.inbox.urgent) && t.dead.Same(later.dead)
 }
 
+// Obstacles are the files of an agent's queue that cannot be read. Of a queue that cannot
+// be opened at all whoever opens it says so.
+func Obstacles(a *config.Agent) []inbox.Obstacle {
+	q, err := Open(a)
+	if err != nil {
+		return nil
+	}
+	defer q.Close()
+	return q.Obstacles()
+}
+
 // InFlight returns the entry in flight, or nil.
 func InFlight(a *config.Agent) (flight *inbox.InFlight, err error) {
 	err = Read(context.Background(), a, func(q *inbox.Queue) (err error) {

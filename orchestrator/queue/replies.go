@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync"
 	"time"
@@ -78,18 +79,19 @@ func doubt(q *inbox.Queue, a *config.Agent, own []Reply, doubts Doubtful) error 
 const unmade = time.Second
 
 // FollowReplies calls do with each reply of the agents that is acknowledged after a
-// time, one at a time, until ctx ends or do returns false.
-func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time, doubts Doubtful, do func(Reply) bool) {
+// time, one at a time, until ctx ends or do returns false. If an agent's replies cannot be read,
+// do gets the reason once, with the agent's name alone, until there is another one.
+func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time, doubts Doubtful, do func(Reply, error) bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	came := make(chan Reply)
+	came := make(chan news)
 	var all sync.WaitGroup
 	for _, a := range agents {
 		all.Go(func() { follow(ctx, a, after, doubts, came) })
 	}
 	go func() { all.Wait(); close(came) }()
 	for r := range came {
-		if !do(r) {
+		if !do(r.reply, r.err) {
 			stop()
 			for range came { // until all have noticed
 			}
@@ -98,17 +100,38 @@ func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time,
 	}
 }
 
-func follow(ctx context.Context, a *config.Agent, after time.Time, doubts Doubtful, came chan<- Reply) {
+// news is a reply, or why there may be some that cannot be read.
+type news struct {
+	reply Reply
+	err   error
+}
+
+func follow(ctx context.Context, a *config.Agent, after time.Time, doubts Doubtful, to chan<- news) {
+	said := ""
+	send := func(n news) {
+		select {
+		case to <- n:
+		case <-ctx.Done():
+		}
+	}
+	fails := func(err error) {
+		if err.Error() == said || errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil {
+			return
+		}
+		said = err.Error()
+		send(news{Reply{Agent: a.Name}, fmt.Errorf("cannot read the replies of agent %q: %w", a.Name, err)})
+	}
 	for ctx.Err() == nil {
-		if q, err := Open(a); err == nil {
+		q, err := Open(a)
+		if err != nil {
+			fails(err)
+		} else {
 			for d, err := range q.Follow(ctx) {
-				if err != nil || !d.AcknowledgedAt.After(after) {
-					continue
-				}
-				select {
-				case came <- Reply{a.Name, d, doubts != nil && doubts(a, d)}:
+				if err != nil {
+					fails(err)
+				} else if said = ""; d.AcknowledgedAt.After(after) {
+					send(news{reply: Reply{a.Name, d, doubts != nil && doubts(a, d)}})
 					after = d.AcknowledgedAt
-				case <-ctx.Done():
 				}
 			}
 			_ = q.Close() // it was only read

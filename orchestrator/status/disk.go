@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,10 +88,8 @@ const countBytes = 8 << 20
 
 func lookAtQueue(a *config.Agent) (on seenQueue) {
 	on.err = queue.Read(context.Background(), a, func(q *inbox.Queue) (err error) {
-		if err := q.CountDead(&on.dead); err != nil {
-			return err
-		}
-		on.counted = true // also where the queue asks a person
+		on.obstacles = slices.DeleteFunc(q.Obstacles(), func(o inbox.Obstacle) bool { return o.Hides == inbox.HidesNothing })
+		on.counted = q.CountDead(&on.dead) == nil // also where the queue asks a person
 		if on.depth, err = q.Depth(countBytes); errors.Is(err, inbox.ErrNeedsOperator) {
 			on.missing, _ = q.Missing() // the question says it, too
 		}

@@ -3,6 +3,8 @@ package status
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"heartbeat/config"
@@ -42,6 +44,26 @@ type seenQueue struct {
 	missing inbox.Gone
 	// counted is true when dead was, whatever err says.
 	counted bool
+	// obstacles are files of the queue that cannot be read and hide something; err does not
+	// say so of those that the queue sets aside by itself.
+	obstacles []inbox.Obstacle
+}
+
+// hidden reports whether an obstacle hides something of the queue.
+func (q seenQueue) hidden(what inbox.Hidden) bool {
+	return slices.ContainsFunc(q.obstacles, func(o inbox.Obstacle) bool { return o.Hides == what })
+}
+
+// unread says of the queue's files that cannot be read why, or "".
+func (q seenQueue) unread() string {
+	if len(q.obstacles) == 0 {
+		return ""
+	}
+	text := q.obstacles[0].Err.Error()
+	if more := len(q.obstacles) - 1; more > 0 {
+		text += fmt.Sprintf("; and %d more of the queue's files", more)
+	}
+	return text
 }
 
 // merge combines the disk's facts with the scheduler's answer, if there is one. The
@@ -54,14 +76,21 @@ func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 		st.AgentState = *live
 		st.Phase, st.Work = phase, work
 	}
-	if q := on.queue; q.err != nil {
-		st.Problem, st.Unread, st.Asks = q.err.Error(), true, errors.Is(q.err, inbox.ErrNeedsOperator)
-	} else {
+	switch q := on.queue; {
+	case q.err != nil:
+		st.Asks = errors.Is(q.err, inbox.ErrNeedsOperator)
+		if st.Problem, st.Unread = q.unread(), true; st.Problem == "" || st.Asks {
+			st.Problem = q.err.Error()
+		}
+	case q.hidden(inbox.HidesQueue):
+		st.Problem, st.Unread = q.unread(), true
+	default:
+		st.Problem = cmp.Or(q.unread(), st.Problem)
 		st.Depth, st.InFlight = q.depth, q.flight
 	}
 	st.Dead, st.DeadMore, st.DeadSince = on.queue.dead.Entries, on.queue.dead.More, on.queue.dead.Oldest
 	st.TakenOut = TakenOutOf(on.queue.missing, on.queue.dead)
-	st.DeadUnread = on.queue.err != nil && !on.queue.counted
+	st.DeadUnread = !on.queue.counted && (on.queue.err != nil || on.queue.hidden(inbox.HidesDead))
 	st.Today, st.MaxQueue = on.today, a.MaxQueue
 	st.lookAtTriggers(a, now)
 	return st
