@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/memory"
@@ -20,7 +21,7 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 	if err := s.directories.take(); err != nil {
 		return err
 	}
-	if err := s.identify(); err != nil {
+	if err := s.identify(ctx); err != nil {
 		return err
 	}
 	if err := s.inherit(); err != nil {
@@ -35,8 +36,11 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 }
 
 // identify determines which agents these are, by what an earlier run knows.
-func (s *Scheduler) identify() error {
+func (s *Scheduler) identify(ctx context.Context) error {
 	f := &s.fleet
+	if before, err := memory.Read(s.opt.StateDir); err == nil { // else they are known by their names
+		s.takeAlong(ctx, before, f.declared.Agents)
+	}
 	known, err := memory.Note(s.opt.StateDir, f.declared.Agents, chosen(f.declared, s.opt.Only), time.Now())
 	if err != nil {
 		return err
@@ -46,6 +50,17 @@ func (s *Scheduler) identify() error {
 		s.is(m, declared[m.Name])
 	}
 	return nil
+}
+
+// takeAlong has what is remembered of entries follow the agents that the file has moved to
+// other directories. It comes before their identities are kept: a run that is killed in
+// between does it again.
+func (s *Scheduler) takeAlong(ctx context.Context, before memory.Identities, agents []*config.Agent) {
+	for _, m := range before.Moves(agents) {
+		if err := s.desk.Moved(ctx, m.From, before.Owns, m.Agent); err != nil {
+			s.log.Warn(err.Error(), "agent", m.Agent.Name)
+		}
+	}
 }
 
 // is says who a member is, before its triggers are set.

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,6 +68,7 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 	if err != nil {
 		return nil, err
 	}
+	s.takeAlong(context.Background(), known, file.Agents)
 	who := known.Follow(file.Agents, time.Now()).Declared()
 	wanted := chosen(file, s.opt.Only)
 	s.happened(nil, func(now time.Time) {

@@ -56,6 +56,7 @@ var openers = map[string]string{
 	"orchestrator/doctor/denied.go":        stateDir,
 	"orchestrator/ledger/aside.go":         stateDir,
 	"orchestrator/ledger/demand.go":        stateDir,
+	"orchestrator/ledger/moved.go":         stateDir,
 	"orchestrator/ledger/text.go":          stateDir,
 	"orchestrator/memory/holds.go":         stateDir,
 	"orchestrator/proof/note.go":           stateDir,

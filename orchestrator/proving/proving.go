@@ -22,6 +22,8 @@
 //	of a scheduler after a kill          text, and forgets that, and what has ended (Settle)
 //	a drop, a retry, a purge             forget what has ended (Ended)
 //	an answer to the queue's question    forgets what does not stand (MovedOn)
+//	a run, a reload whose file has an    has what neither stands nor has ended in the former one
+//	agent in another directory           follow it there (Moved)
 //
 // Not remembered are the lines that others write, and the entries without an id.
 //
