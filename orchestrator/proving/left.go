@@ -1,6 +1,7 @@
 package proving
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -123,7 +124,9 @@ func (d *Desk) Marks(a *config.Agent, key string, m *inbox.OutboxMark) error {
 }
 
 // Left compares what a session has left whose scheduler was killed, as Forged and Settle
-// do for one that ends.
+// do for one that ends. Whether everything had to be proven the book says, as it was when the
+// session began: the file may have been given an until: since, or have lost it. What was
+// done without a check because it had lost it has a verdict, too.
 func (d *Desk) Left(ctx context.Context, a *config.Agent, key string) (forged int, err error) {
 	book, err := d.Book(key)
 	if err != nil {
@@ -131,8 +134,8 @@ func (d *Desk) Left(ctx context.Context, a *config.Agent, key string) (forged in
 	}
 	if m := book.Mark(); m != nil {
 		as := *a
-		if !book.Demands() {
-			as.Until = nil
+		if as.Until = nil; book.Demands() {
+			as.Until = cmp.Or(a.Until, &config.Until{})
 		}
 		told, err := d.Forged(ctx, &as, key, m)
 		if err == nil {

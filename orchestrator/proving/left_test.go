@@ -2,6 +2,7 @@ package proving
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -65,6 +66,52 @@ func TestASenderThatWasKilledHasQueuedNothing(t *testing.T) {
 			if len(told) != 1 || told[0] != c.want {
 				t.Errorf("%v", told)
 			}
+		})
+	}
+}
+
+// TestWhatAKilledSessionHasLeftIsComparedWithItsOwnUntil: without until: in the file of the
+// next run, what a session had called done without a check counted as done.
+func TestWhatAKilledSessionHasLeftIsComparedWithItsOwnUntil(t *testing.T) {
+	t.Parallel()
+	until := config.NewUntil("make", "test")
+	for name, c := range map[string]struct {
+		then, now *config.Until
+		want      int // filed
+	}{
+		"the same": {until, until, 1}, "removed": {until, nil, 1}, "another": {until, config.NewUntil("make", "lint"), 1},
+		"declared since": {nil, until, 0}, "never": {nil, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(l *lab) {
+				l.prove(time.Hour) // m1 is done
+				l.send("m2", "mend that")
+				l.demands(ledger.Demand{ID: "other", Until: until, Queued: true}) // so that there is a mark without until:, too
+				l.send("other", "prove this")
+				l.agent.Until = c.then
+				mark := queue.EndOfReplies(l.agent)
+				if err := errors.Join(l.desk().Begins(l.agent, "a-1"), l.desk().Marks(l.agent, "a-1", &mark)); err != nil {
+					t.Fatal(err)
+				}
+				l.held(func(q *inbox.Held) error {
+					e, err := q.Next()
+					if err == nil {
+						_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: "s"})
+					}
+					if err == nil {
+						_, err = q.Acknowledge(inbox.Acknowledgement{Session: "s", Reply: "I say so", Now: time.Now()})
+					}
+					return err
+				})
+				l.agent.Until = c.now // and the scheduler was killed
+				if n, err := l.desk().Left(l.t.Context(), l.agent, "a-1"); n != c.want || err != nil {
+					t.Errorf("%d were filed, not %d: %v", n, c.want, err)
+				}
+				if dead := l.dead(); len(dead) != c.want || c.want == 1 && dead[0].Reason != inbox.Forged {
+					t.Errorf("dead letters %+v", dead)
+				}
+			})
 		})
 	}
 }
