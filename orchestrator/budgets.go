@@ -8,19 +8,9 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/usage"
 )
-
-// spending is what was spent lately, by who may have a budget: "agent NAME",
-// "group NAME", "fleet".
-type spending map[string]*usage.Meter
-
-func (s spending) add(key string, sum usage.Sum, at, now time.Time) {
-	if s[key] == nil {
-		s[key] = &usage.Meter{}
-	}
-	s[key].Add(sum, at, now)
-}
 
 // blindness is that nobody knows what was spent before a time.
 type blindness struct {
@@ -32,15 +22,13 @@ type blindness struct {
 // be spent, until a period begins in which all of it is known.
 func (f *fleet) cannotRead(name string, m *member, err error, now time.Time) {
 	if f.blind == nil {
-		f.blind = map[string]blindness{}
+		f.blind = map[usage.Purse]blindness{}
 	}
-	keys := []string{"agent " + name, "fleet"}
+	group := ""
 	if m != nil {
-		for _, p := range f.purses(m) {
-			keys = append(keys, p.key)
-		}
+		group = m.Declared().Group
 	}
-	for _, key := range keys {
+	for _, key := range usage.Purses(name, group) {
 		if _, already := f.blind[key]; already {
 			continue // from then on all is known
 		}
@@ -48,22 +36,8 @@ func (f *fleet) cannotRead(name string, m *member, err error, now time.Time) {
 	}
 }
 
-// purse is an agent, a group or the fleet, with its budget.
-type purse struct {
-	key  string // in spending
-	name string // for people
-	config.Budget
-}
-
-// purses returns those that a member spends from: its own, its group's, the fleet's.
-func (f *fleet) purses(m *member) []purse {
-	def := m.Declared()
-	all := []purse{{"agent " + m.Name, "its budget", def.Budget}}
-	if def.Group != "" {
-		all = append(all, purse{"group " + def.Group, "the budget of group " + def.Group, f.declared.Budgets[def.Group]})
-	}
-	return append(all, purse{"fleet", "the fleet's budget", f.declared.Budget})
-}
+// purses returns what a member spends from.
+func (f *fleet) purses(m *member) []status.Purse { return status.Purses(f.declared, m.Declared()) }
 
 // spends notes what a member has spent. The members that share a budget with it learn
 // whether that uses the budget up: their hours and days may be others, in another zone.
@@ -72,16 +46,14 @@ func (f *fleet) spends(m *member, sum usage.Sum, now time.Time) {
 		return
 	}
 	m.Spends(sum)
-	for _, p := range f.purses(m) {
-		f.spending.add(p.key, sum, now, now)
-	}
+	f.spending.Add(m.Name, m.Declared().Group, sum, now, now)
 	f.judge(m, now)
 	for _, p := range f.purses(m)[1:] {
 		if p.Budget == (config.Budget{}) {
 			continue
 		}
 		for _, other := range f.members {
-			shares := other != m && slices.ContainsFunc(f.purses(other), func(o purse) bool { return o.key == p.key })
+			shares := other != m && slices.ContainsFunc(f.purses(other), func(o status.Purse) bool { return o.Purse == p.Purse })
 			if shares && f.used(p, other, now) != nil && f.judge(other, now) {
 				f.touch(other)
 			}
@@ -106,14 +78,14 @@ func (f *fleet) judge(m *member, now time.Time) (news bool) {
 
 // used returns which allowance of a purse is used up, and until when; nil: none. Hours
 // and days are those of the member's zone.
-func (f *fleet) used(p purse, m *member, now time.Time) *agent.Parking {
-	for _, may := range usage.Bounds(usage.Allowance(p.Day), usage.Allowance(p.Hour), now, m.Declared().Zone) {
-		if b, is := f.blind[p.key]; is && may.From.Before(b.before) {
+func (f *fleet) used(p status.Purse, m *member, now time.Time) *agent.Parking {
+	for _, may := range p.Bounds(now, m.Declared().Zone) {
+		if b, is := f.blind[p.Purse]; is && may.From.Before(b.before) {
 			return &agent.Parking{Until: may.Until, Reason: fmt.Sprintf("%s for the %s may be spent: what was spent before %s %s; mend that and restart `heartbeat run`",
-				p.name, may.Period, b.before.Format(time.DateTime), b.why)}
+				p.Name(), may.Period, b.before.Format(time.DateTime), b.why)}
 		}
-		if what := may.Allowance.Spent(f.spending[p.key].Since(may.From)); what != "" {
-			return &agent.Parking{Until: may.Until, Reason: may.Period.Spent(p.name, what)}
+		if why := p.Spent(may, f.spending); why != "" {
+			return &agent.Parking{Until: may.Until, Reason: why}
 		}
 	}
 	return nil
@@ -188,11 +160,7 @@ func (c course) recallRest() {
 // recalls notes what an agent has spent, also one that is no longer declared, or has
 // another name or group now: its group of then has spent it.
 func (f *fleet) recalls(name string, r usage.Record, now time.Time) {
-	f.spending.add("agent "+name, r.Sum, r.At, now)
-	f.spending.add("fleet", r.Sum, r.At, now)
-	if r.Group != "" {
-		f.spending.add("group "+r.Group, r.Sum, r.At, now)
-	}
+	f.spending.Add(name, r.Group, r.Sum, r.At, now)
 }
 
 // spent takes what a live session has spent since its last report, before the agent

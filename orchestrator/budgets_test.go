@@ -291,7 +291,7 @@ func TestWhatAShimRecordsAtItsEndCounts(t *testing.T) {
 // TestADeadShimTakesNothingBack: what it had reported and not recorded stays spent.
 func TestADeadShimTakesNothingBack(t *testing.T) {
 	t.Parallel()
-	f := &fleet{declared: &config.Fleet{Budget: config.Budget{Day: config.Allowance{Cost: 6}}}, spending: spending{}}
+	f := &fleet{declared: &config.Fleet{Budget: config.Budget{Day: config.Allowance{Cost: 6}}}, spending: usage.Spending{}}
 	m := newMember(&config.Agent{Name: "a", Zone: time.UTC})
 	f.members = []*member{m}
 	now := time.Now()
@@ -302,7 +302,7 @@ func TestADeadShimTakesNothingBack(t *testing.T) {
 	c.spent(five, now)
 	m.Reports(session.Report{Spent: five}, now)
 	c.spent(usage.Sum{Turns: 2, Cost: 2}, now) // by the records
-	if got := c.fleet.spending["fleet"].Since(now.Add(-time.Hour)); got != five {
+	if got := c.fleet.spending[usage.Purse{}].Since(now.Add(-time.Hour)); got != five {
 		t.Errorf("spent: %+v, want %+v", got, five)
 	}
 }

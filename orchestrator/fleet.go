@@ -10,6 +10,7 @@ import (
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/usage"
 )
 
 // fleet is what one lock guards: the agents, and what is known about the fleet.
@@ -20,8 +21,8 @@ type fleet struct {
 	touched  []*member // those to which something has happened
 	line     line
 	accounts account.Ledger
-	spending spending
-	blind    map[string]blindness // by what is in spending
+	spending usage.Spending // lately
+	blind    map[usage.Purse]blindness
 	quit     context.CancelCauseFunc
 	stage    stage
 	endNow   bool

@@ -15,34 +15,57 @@ type Budget struct {
 	Until time.Time `json:"until"`
 }
 
+// Purse is one that an agent spends from, with the budget that the fleet's file gives it.
+type Purse struct {
+	usage.Purse
+	config.Budget
+}
+
+// Purses returns those of an agent of a fleet.
+func Purses(f *config.Fleet, a *config.Agent) (all []Purse) {
+	for _, p := range usage.Purses(a.Name, a.Group) {
+		of := Purse{p, f.Budget}
+		switch {
+		case p.Own():
+			of.Budget = a.Budget
+		case p.Group() != "":
+			of.Budget = f.Budgets[p.Group()]
+		}
+		all = append(all, of)
+	}
+	return all
+}
+
+// Bounds returns the allowances of its budget, for the periods of an agent's zone.
+func (p Purse) Bounds(now time.Time, zone *time.Location) []usage.Bound {
+	return usage.Bounds(usage.Allowance(p.Day), usage.Allowance(p.Hour), now, zone)
+}
+
+// Spent says that an allowance of its budget is used up, by what was spent; "": it is not.
+func (p Purse) Spent(may usage.Bound, from usage.Spending) string {
+	what := may.Allowance.Spent(from[p.Purse].Since(may.From))
+	if what == "" {
+		return ""
+	}
+	return may.Period.Spent(p.Name(), what)
+}
+
 // Budgets tells which budgets of a fleet are used up, by the records of what was spent. What
 // cannot be read counts as not spent; a run says so.
 type Budgets struct {
 	fleet *config.Fleet
 	now   time.Time
-	spent func() map[purse]*usage.Meter
+	spent func() usage.Spending
 }
-
-// purse is what several agents spend from: a group's, the fleet's, or an agent's own.
-type purse struct{ agent, group string }
 
 // BudgetsOf returns those of a fleet. It reads the records when they are needed.
 func BudgetsOf(f *config.Fleet, stateDir string, now time.Time) *Budgets {
-	return &Budgets{f, now, sync.OnceValue(func() map[purse]*usage.Meter {
-		all := map[purse]*usage.Meter{}
+	return &Budgets{f, now, sync.OnceValue(func() usage.Spending {
+		all := usage.Spending{}
 		known, _ := usage.Agents(stateDir)
 		for _, name := range known {
 			_ = usage.Read(stateDir, name, now.Add(-usage.Remembered), func(r usage.Record) {
-				from := []purse{{}, {agent: name}}
-				if r.Group != "" { // the group of then has spent it
-					from = append(from, purse{group: r.Group})
-				}
-				for _, p := range from {
-					if all[p] == nil {
-						all[p] = &usage.Meter{}
-					}
-					all[p].Add(r.Sum, r.At, now)
-				}
+				all.Add(name, r.Group, r.Sum, r.At, now) // the group of then has spent it
 			})
 		}
 		return all
@@ -52,24 +75,19 @@ func BudgetsOf(f *config.Fleet, stateDir string, now time.Time) *Budgets {
 // Spent returns the budget that is used up for an agent: of several, the one that lasts
 // longest; nil: none is.
 func (b *Budgets) Spent(a *config.Agent) (longest *Budget) {
-	try := func(from purse, name string, of config.Budget) {
-		if over := b.over(a, from, name, of); over != nil && (longest == nil || over.Until.After(longest.Until)) {
+	for _, p := range Purses(b.fleet, a) {
+		if over := b.over(a, p); over != nil && (longest == nil || over.Until.After(longest.Until)) {
 			longest = over
 		}
 	}
-	try(purse{agent: a.Name}, "its budget", a.Budget)
-	if a.Group != "" {
-		try(purse{group: a.Group}, "the budget of group "+a.Group, b.fleet.Budgets[a.Group])
-	}
-	try(purse{}, "the fleet's budget", b.fleet.Budget)
 	return longest
 }
 
 // over returns the budget if it is used up.
-func (b *Budgets) over(a *config.Agent, from purse, name string, of config.Budget) *Budget {
-	for _, may := range usage.Bounds(usage.Allowance(of.Day), usage.Allowance(of.Hour), b.now, a.Zone) {
-		if what := may.Allowance.Spent(b.spent()[from].Since(may.From)); what != "" {
-			return &Budget{may.Period.Spent(name, what), may.Until}
+func (b *Budgets) over(a *config.Agent, p Purse) *Budget {
+	for _, may := range p.Bounds(b.now, a.Zone) {
+		if why := p.Spent(may, b.spent()); why != "" {
+			return &Budget{why, may.Until}
 		}
 	}
 	return nil
