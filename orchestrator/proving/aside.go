@@ -186,7 +186,7 @@ func (r *run) answered(ctx context.Context, a *config.Agent, book *ledger.Book, 
 	if err != nil {
 		return nil, err
 	}
-	s := subject{agent: a, flight: f, until: until, book: book, apart: f}
+	s := subject{agent: a, flight: f, until: until, book: book, origin: origin{is: genuine, apart: f}}
 	v, err := r.decideApart(ctx, s, c)
 	if err != nil || v == nil {
 		return nil, err

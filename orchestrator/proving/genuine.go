@@ -10,13 +10,30 @@ import (
 // origin is what the state directory knows of the entry that a record says is in flight:
 // the agent can write the record.
 type origin struct {
-	// genuine is true if the record's line is the one that was handed over.
-	genuine bool
+	is likeness
 	// apart is what was set aside of it; nil: it never was.
 	apart *inbox.InFlight
-	// sent is what was queued with its id, if its line says something else now: then it is
-	// not genuine.
+	// sent is what was queued with its id, of a record with otherText; else nil.
 	sent *ledger.Text
+}
+
+// likeness is how a record compares with what the state directory knows.
+type likeness int
+
+// Whatever is not genuine is forged: nothing that its record says counts.
+const (
+	uncompared likeness = iota
+	genuine             // it is of what was handed over
+	otherLine           // its line is not the one that was handed over, or stands nowhere
+	otherText           // its line says something else than what was queued with its id
+)
+
+// why says what somebody has done, of a record that is not genuine.
+func (l likeness) why() string {
+	if l == otherText {
+		return "its line in the inbox says something else than what was queued"
+	}
+	return "somebody has written another prompt into the record of the entry in flight"
 }
 
 // originOf compares a record with what the state directory knows of its delivery. Of one
@@ -34,20 +51,26 @@ func (d *Desk) originOf(a *config.Agent, key string, f *inbox.InFlight, c ledger
 			}
 		}
 	}
+	same := f.Own
 	switch {
 	case o.apart != nil:
-		o.genuine = f.EntryID == o.apart.EntryID
+		same = f.EntryID == o.apart.EntryID
 	case c.Entry != "":
-		o.genuine = f.EntryID == c.Entry
-	default:
-		o.genuine = f.Own
+		same = f.EntryID == c.Entry
 	}
-	if !o.genuine || o.apart != nil {
+	if !same {
+		o.is = otherLine
 		return o, nil
 	}
-	o.sent, err = d.compareText(a, f)
-	o.genuine = o.sent == nil
-	return o, err
+	if o.apart == nil { // else its text was compared when it was set aside
+		if o.sent, err = d.compareText(a, f); err != nil {
+			return o, err
+		}
+	}
+	if o.is = genuine; o.sent != nil {
+		o.is = otherText
+	}
+	return o, nil
 }
 
 // Genuine reports whether the record of an entry in flight is of what was handed over.
@@ -58,7 +81,7 @@ func (d *Desk) Genuine(a *config.Agent, key string, f *inbox.InFlight) bool {
 		return false
 	}
 	o, err := d.originOf(a, key, f, book.Course(f.DeliveryID))
-	return o.genuine && err == nil
+	return o.is == genuine && err == nil
 }
 
 // HandedOver remembers the line of the entry that a session was handed over, if it has
@@ -74,7 +97,7 @@ func (d *Desk) HandedOver(a *config.Agent, key string) error {
 		return err
 	}
 	known, err := d.originOf(a, key, f, book.Course(f.DeliveryID))
-	if err != nil || !known.genuine {
+	if err != nil || known.is != genuine {
 		return err
 	}
 	return d.remember(book, f)
@@ -94,10 +117,7 @@ func (d *Desk) remember(book *ledger.Book, f *inbox.InFlight) error {
 // up, and nothing that the record says counts.
 func (s subject) forgery(c ledger.Course) *ledger.Verdict {
 	v := s.verdict(c)
-	v.By, v.Why, v.GiveUp = "none", "somebody has written another prompt into the record of the entry in flight", inbox.Forged
-	if s.sent != nil {
-		v.Why = "its line in the inbox says something else than what was queued"
-	}
+	v.By, v.Why, v.GiveUp = "none", s.is.why(), inbox.Forged
 	return &v
 }
 

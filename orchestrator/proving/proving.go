@@ -245,8 +245,8 @@ func (r *run) step(ctx context.Context) (*inbox.Verdict, next, error) {
 	if err != nil {
 		return nil, on, err
 	}
-	if !known.genuine {
-		s := subject{agent: a, flight: flight, book: book, apart: known.apart, sent: known.sent}
+	if known.is != genuine {
+		s := subject{agent: a, flight: flight, book: book, origin: known}
 		return r.apply(ctx, s, s.forgery(book.Course(flight.DeliveryID)))
 	}
 	r.tellChanged(a, flight, known)
@@ -257,7 +257,7 @@ func (r *run) step(ctx context.Context) (*inbox.Verdict, next, error) {
 	if err != nil {
 		return nil, on, err
 	}
-	s := subject{agent: a, flight: flight, until: until, book: book, apart: known.apart}
+	s := subject{agent: a, flight: flight, until: until, book: book, origin: known}
 	r.recalls(s, course)
 	v, err := r.decide(ctx, s, course)
 	if err != nil || v == nil {
@@ -279,8 +279,7 @@ type subject struct {
 	flight *inbox.InFlight
 	until  *config.Until // nil: nothing has to be passed any more
 	book   *ledger.Book
-	apart  *inbox.InFlight // what was set aside of it; nil: it never was
-	sent   *ledger.Text    // what was queued, of one whose line says something else; nil: it does not
+	origin
 }
 
 // definition is that of what it has to pass.

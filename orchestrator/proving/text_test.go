@@ -134,12 +134,12 @@ func TestAStaleVerdictOfAForgedTextChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		known, err := desk.originOf(l.agent, "a-1", f, book.Course(f.DeliveryID))
-		if err != nil || known.genuine || known.sent == nil {
+		if err != nil || known.is != otherText || known.sent == nil {
 			t.Fatalf("%+v, %v", known, err)
 		}
 		l.rewrites(func(r map[string]any) { r["check"] = 7 }) // the agent, a moment later
 		r := run{Desk: desk, Case: Case{Key: "a-1"}}
-		s := subject{agent: l.agent, flight: f, book: book, sent: known.sent}
+		s := subject{agent: l.agent, flight: f, book: book, origin: known}
 		if v, _, err := r.apply(l.t.Context(), s, s.forgery(book.Course(f.DeliveryID))); v != nil || err != nil {
 			t.Fatalf("applied %+v, %v", v, err)
 		}
