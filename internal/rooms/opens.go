@@ -61,6 +61,7 @@ var openers = map[string]string{
 	"orchestrator/memory/holds.go":         stateDir,
 	"orchestrator/proof/note.go":           stateDir,
 	"orchestrator/session/leftover.go":     stateDir,
+	"orchestrator/state/folder.go":         stateDir,
 	"orchestrator/state/state.go":          stateDir,
 	"orchestrator/workspace/moved.go":      stateDir,
 	"orchestrator/workspace/record.go":     stateDir,

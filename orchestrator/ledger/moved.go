@@ -34,11 +34,11 @@ func inboxIn(folder string) string {
 		return ""
 	}
 	for _, path := range records {
-		var record struct {
-			Inbox string `json:"inbox"`
-		}
-		if state.Load(path, &record) == nil && record.Inbox != "" && hashOf(record.Inbox, 8) == filepath.Base(folder) {
-			return record.Inbox
+		records, _ := textsIn(func(v any) error { return state.Load(path, v) }) // a demand has the name of its inbox where a text has it
+		for _, r := range records {
+			if r.Inbox != "" && hashOf(r.Inbox, 8) == filepath.Base(folder) {
+				return r.Inbox
+			}
 		}
 	}
 	return ""

@@ -45,30 +45,19 @@ func hashOf(s string, bytes int) string {
 // synced: after a power cut an entry may be unknown, as a line that somebody else has
 // written.
 func Queued(stateDir string, a *config.Agent, letters ...inbox.Letter) (err error) {
-	folder := textFolder(stateDir, a.Inbox)
-	for _, l := range letters {
-		if l.ID == "" || a.Until == nil && !l.Checked {
-			continue
-		}
-		if failed := keepText(stateDir, folder, a.Inbox, l); failed != nil {
-			err = errors.Join(err, fmt.Errorf("cannot record what entry %q says: %w", l.ID, failed))
-		}
+	letters = slices.DeleteFunc(slices.Clone(letters), func(l inbox.Letter) bool { return l.ID == "" || a.Until == nil && !l.Checked })
+	if len(letters) == 0 {
+		return nil
 	}
-	return err
-}
-
-func keepText(stateDir, folder, inbox string, l inbox.Letter) error {
-	demand, err := DemandOf(stateDir, inbox, l.ID)
-	if err != nil || demand != nil && demand.Nothing {
-		return err
-	}
-	t := Text{ID: l.ID, Inbox: inbox, Text: l.Prompt}
-	known, err := textAt(stateDir, inbox, l.ID)
+	folder, err := state.Open(textFolder(stateDir, a.Inbox))
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot record what %d entries say: %w", len(letters), err)
 	}
-	t.Unsure = known != nil && (known.Unsure || known.Text != t.Text)
-	return state.Put(filepath.Join(folder, textName(l.ID)), t)
+	k := keeper{stateDir: stateDir, inbox: a.Inbox, folder: folder}
+	for _, l := range letters {
+		err = errors.Join(err, k.keep(l))
+	}
+	return errors.Join(err, k.flush(), folder.Close())
 }
 
 // TextOf returns what the entry with an id was queued with; nil: that is not known.
@@ -87,24 +76,8 @@ func textAt(stateDir, inbox, id string) (*Text, error) {
 	if id == "" {
 		return nil, nil
 	}
-	t, err := loadText(filepath.Join(textFolder(stateDir, inbox), textName(id)))
-	if err != nil || t == nil || t.ID != id || t.Inbox != inbox {
-		return nil, err
-	}
-	return t, nil
-}
-
-// loadText returns nil for a file that is not there, or damaged by a power cut.
-func loadText(path string) (*Text, error) {
-	var t Text
-	err := state.Load(path, &t)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, state.ErrDamaged):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return &t, nil
+	path := filepath.Join(textFolder(stateDir, inbox), textName(id))
+	return textIn(id, inbox, func(v any) error { return state.Load(path, v) })
 }
 
 // DropTexts forgets what entries say.
@@ -178,16 +151,18 @@ func (t Texts) Without(ids []string) Texts {
 
 // Load reads the texts. A file that cannot be one is removed.
 func (t Texts) Load() (all []Text, err error) {
+	var r reader
 	for _, name := range slices.Sorted(maps.Keys(t.names)) {
 		path := filepath.Join(t.folder, name)
-		one, failed := loadText(path)
+		known, failed := r.read(path)
+		i := slices.IndexFunc(known, func(one Text) bool { return one.Inbox == t.inbox && textName(one.ID) == name })
 		switch {
 		case failed != nil:
 			err = errors.Join(err, failed)
-		case one == nil || one.Inbox != t.inbox || textName(one.ID) != name:
+		case i < 0:
 			_ = os.Remove(path) // the next look tries again
 		default:
-			all = append(all, *one)
+			all = append(all, known[i])
 		}
 	}
 	return all, err

@@ -188,14 +188,19 @@ func private(dir string) error {
 }
 
 // Save replaces the file with v as JSON, durably, and creates its folder.
-func Save(path string, v any) error { return save(path, v, durable.Replace) }
+func Save(path string, v any) error { return saveInto(path, v, durable.Replace) }
+
+// saveInto is save, and creates the file's folder.
+func saveInto(path string, v any, replace func(string, []byte) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("cannot save %q: %w", path, err)
+	}
+	return save(path, v, replace)
+}
 
 func save(path string, v any, replace func(string, []byte) error) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return fmt.Errorf("cannot save %q: %w", path, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot save %q: %w", path, err)
 	}
 	if err := replace(path, append(data, '\n')); err != nil {
@@ -207,7 +212,7 @@ func save(path string, v any, replace func(string, []byte) error) error {
 // Put is Save without a sync: a reader sees the whole old or the whole new content;
 // after a power cut there may be neither, or a damaged file. It is for what only people
 // read and the next run rewrites, and for what a caller can do without.
-func Put(path string, v any) error { return save(path, v, durable.Put) }
+func Put(path string, v any) error { return saveInto(path, v, durable.Put) }
 
 // ErrDamaged means that a file was read and does not contain what Save writes.
 var ErrDamaged = errors.New("the file is damaged")
@@ -229,8 +234,10 @@ func (e *unusableError) Hint() string {
 
 // Load reads what Save wrote into v. If the file does not exist, the error is
 // fs.ErrNotExist and v is untouched. If it is damaged, the error is ErrDamaged.
-func Load(path string, v any) error {
-	data, err := durable.Read(path, maxFile)
+func Load(path string, v any) error { return load(path, v, durable.Read) }
+
+func load(path string, v any, read func(string, int64) ([]byte, error)) error {
+	data, err := read(path, maxFile)
 	switch {
 	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
 		return &unusableError{path, err}
