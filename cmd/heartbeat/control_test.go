@@ -336,7 +336,7 @@ func TestNext(t *testing.T) {
     dir: agents/builder
     triggers:
       - {cron: "0 9 * * 1-5", timezone: America/New_York, prompt: x}
-      - {watch: ["in/*.md"], prompt: "{{.Path}}"}
+      - {watch: ["in/*.md"], prompt: "{{.Path}}", urgent: true}
       - {poll: [./next.sh], every: 5m}
 `)
 	var next struct {
@@ -360,7 +360,7 @@ func TestNext(t *testing.T) {
 		}
 	}
 	text := w.ok("next")
-	for _, want := range []string{"UTC", "CE", "builder/watch-1: when in/*.md change", "builder/poll-1: asked every 5m0s"} {
+	for _, want := range []string{"UTC", "CE", "builder  watch-1  when in/*.md change, urgent\n", "builder  poll-1   asked every 5m0s\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("next lacks %q:\n%s", want, text)
 		}

@@ -288,10 +288,7 @@ func (e queued) name() string { return handle(e.ID, e.DeliveryID) }
 
 // origin says where it comes from, and that it is urgent.
 func (e queued) origin(agent string) string {
-	if e.Urgent {
-		return origin(agent, e.Source) + ", urgent"
-	}
-	return origin(agent, e.Source)
+	return withUrgent(origin(agent, e.Source), e.Urgent)
 }
 
 func (q queueEntries) text(p *page) {

@@ -27,7 +27,7 @@ func (nextCmd) Help() string {
 	return `Shows the next fire of each schedule in the fleet's file, in the trigger's own time
 zone and in UTC; with -n the next fires of all schedules together. Triggers that
 wait for files or requests or run a command have no time; they are listed below, and so
-are the prompts that wait for theirs (heartbeat send --at).
+are the prompts that wait for theirs (heartbeat send --at). Urgent ones are marked.
 
 Examples:
 
@@ -49,6 +49,7 @@ type waiting struct {
 	Agent  string       `json:"agent"`
 	ID     string       `json:"id"`
 	At     time.Time    `json:"at"`
+	Urgent bool         `json:"urgent"`
 	Prompt foreign.Text `json:"prompt"`
 	// Unsent is since when it is not sent although it is due, and why, as far as a running
 	// scheduler says.
@@ -77,6 +78,7 @@ type timeless struct {
 	Agent   string `json:"agent"`
 	Trigger string `json:"trigger"`
 	When    string `json:"when"`
+	Urgent  bool   `json:"urgent"`
 }
 
 func (c nextCmd) run(ctx context.Context, a *app) (result, error) {
@@ -105,7 +107,7 @@ func (c nextCmd) run(ctx context.Context, a *app) (result, error) {
 			a.warn(fmt.Sprintf("agent %q: %v", agent.Name, err))
 		}
 		for _, w := range all {
-			s := waiting{Agent: agent.Name, ID: w.ID, At: w.At.In(cmp.Or(agent.Zone, time.Local)), Prompt: foreign.Text(w.Text)}
+			s := waiting{Agent: agent.Name, ID: w.ID, At: w.At.In(cmp.Or(agent.Zone, time.Local)), Urgent: w.Urgent, Prompt: foreign.Text(w.Text)}
 			if !w.At.After(now) {
 				s.Unsent = &status.Unsent{Since: s.At, Why: whyUnsent(live(), agent.Name)}
 			}
@@ -113,15 +115,12 @@ func (c nextCmd) run(ctx context.Context, a *app) (result, error) {
 		}
 		for i := range agent.Triggers {
 			if when := whenOf(&agent.Triggers[i]); when != "" {
-				res.Others = append(res.Others, timeless{agent.Name, agent.Triggers[i].Name, when})
+				res.Others = append(res.Others, timeless{agent.Name, agent.Triggers[i].Name, when, agent.Triggers[i].Urgent})
 			}
 		}
 	}
 	return res, nil
 }
-
-// mostOfPrompt is how much of a prompt that waits is shown.
-const mostOfPrompt = 40
 
 func whenOf(t *config.Trigger) string {
 	switch {
@@ -140,22 +139,59 @@ func (c comingFires) text(p *page) {
 		p.printf("no triggers\n")
 		return
 	}
+	c.fires(p)
+	c.sends(p)
+	c.others(p)
+}
+
+// fires adds the table of what has a schedule.
+func (c comingFires) fires(p *page) {
 	var rows [][]cell
 	for _, f := range c.Fires {
 		rows = append(rows, plain(
-			f.Agent, f.Trigger, f.At.Format("Mon 2006-01-02 15:04:05 MST"), f.At.UTC().Format("2006-01-02 15:04:05Z"),
-			"in "+status.Span(f.At.Sub(c.now)),
+			f.Agent, f.Trigger, f.At.Format(whenForm), f.At.UTC().Format("2006-01-02 15:04:05Z"),
+			withUrgent("in "+status.Span(f.At.Sub(c.now)), f.Urgent),
 		))
 	}
 	p.table([]string{"AGENT", "TRIGGER", "LOCAL TIME", "UTC", "DUE"}, rows)
+}
+
+// sends adds the table of the prompts that wait for their time and, once for each agent,
+// why those that are due are not sent.
+func (c comingFires) sends(p *page) {
+	var rows [][]cell
 	for _, w := range c.Sends {
-		when := "in " + status.Span(w.At.Sub(c.now).Round(time.Second))
-		if !w.At.After(c.now) {
-			when = "due; " + w.Unsent.Why.String()
+		due := "now"
+		if w.At.After(c.now) {
+			due = "in " + status.Span(w.At.Sub(c.now).Round(time.Second))
 		}
-		p.printf("%s: sent at %s (%s): %s  %s\n", w.Agent, w.At.Format(whenForm), when, w.ID, shorten(foreign.Line(w.Prompt.Raw()), mostOfPrompt))
+		rows = append(rows, plain(w.Agent, w.ID, w.At.Format(whenForm), withUrgent(due, w.Urgent), w.Prompt.String()))
 	}
+	p.apart(len(rows) > 0)
+	p.listing([]string{"AGENT", "ID", "LOCAL TIME", "DUE", "PROMPT"}, rows)
+	said := ""
+	for _, w := range c.Sends {
+		if w.Unsent != nil && w.Agent != said {
+			said = w.Agent
+			p.lines("", fmt.Sprintf("what is due for %s is not sent yet: %s", w.Agent, w.Unsent.Why))
+		}
+	}
+}
+
+// others adds the table of what fires when something happens.
+func (c comingFires) others(p *page) {
+	var rows [][]cell
 	for _, t := range c.Others {
-		p.printf("%s/%s: %s\n", t.Agent, t.Trigger, t.When)
+		rows = append(rows, plain(t.Agent, t.Trigger, withUrgent(t.When, t.Urgent)))
 	}
+	p.apart(len(rows) > 0)
+	p.table([]string{"AGENT", "TRIGGER", "WHEN"}, rows)
+}
+
+// withUrgent says of a text that what it is about is urgent.
+func withUrgent(text string, urgent bool) string {
+	if urgent {
+		return text + ", urgent"
+	}
+	return text
 }

@@ -54,6 +54,13 @@ type mark int
 func (p *page) end() mark      { return mark(p.buf.Len()) }
 func (p *page) undo(from mark) { p.buf.Truncate(int(from)) }
 
+// apart adds an empty line in front of another part of the page, if there is one.
+func (p *page) apart(another bool) {
+	if another && p.buf.Len() > 0 {
+		p.buf.WriteByte('\n')
+	}
+}
+
 // height returns how many rows of the terminal the page takes from a place in it on.
 func (p *page) height(from mark) (rows int) {
 	for line := range strings.Lines(p.buf.String()[from:]) {

@@ -80,7 +80,7 @@ func TestSentLater(t *testing.T) {
 	if o := w.run("send", "triage", "--id", "far", "--wait", "what is \x1b[31mfar away"); o.status != exitError || !strings.Contains(o.stderr, "it was accepted before, and is sent at ") {
 		t.Errorf("its reply is waited for: %+v", o)
 	}
-	if out := w.ok("next"); !strings.Contains(out, "triage: sent at ") || !strings.Contains(out, "due; it is sent as soon as a scheduler runs") || strings.Contains(out, "dropped") || strings.Contains(out, "\x1b") {
+	if out := w.ok("next"); !regexp.MustCompile(`(?m)^triage +far +\S{3} [0-9-]{10} .* in \S+ +what is .*far aw…$`).MatchString(out) || !strings.Contains(out, "what is due for triage is not sent yet: it is sent as soon as a scheduler runs") || strings.Contains(out, "dropped") || strings.Contains(out, "\x1b") {
 		t.Errorf("next says\n%s", out)
 	}
 	for _, args := range [][]string{
@@ -177,7 +177,7 @@ func TestWhyADuePromptIsNotSent(t *testing.T) {
 		out := w.ok("status")
 		return strings.Contains(out, "triage: prompts whose time has come cannot be queued for ") && strings.Contains(out, why)
 	})
-	if out := w.ok("next"); !strings.Contains(out, "(due; it cannot be queued: ") || !strings.Contains(out, why) {
+	if out := w.ok("next"); !strings.Contains(out, "what is due for triage is not sent yet: it cannot be queued: ") || !strings.Contains(out, why) {
 		t.Errorf("next says\n%s", out)
 	}
 	// Both say it with the same word, in the same form.

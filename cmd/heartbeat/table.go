@@ -94,12 +94,12 @@ const (
 // numbers, times. twice are the columns that say what another one says, too.
 var (
 	elsewhereWhole = []string{"PROMPT", "QUESTION"}
-	texts          = []string{"WHY", "WHAT", "MEANS", "OF", "FOR", "SOURCE", "IN FLIGHT", "LAST SESSION", "DIRECTORY", "PATH"}
+	texts          = []string{"WHY", "WHAT", "WHEN", "MEANS", "OF", "FOR", "SOURCE", "IN FLIGHT", "LAST SESSION", "DIRECTORY", "PATH"}
 	twice          = []string{"UTC", barHeader}
 )
 
 // below are the columns whose text can stand below its row, if they are the last.
-var below = []string{"WHY", "WHAT", "PROMPT", "QUESTION"}
+var below = []string{"WHY", "WHAT", "WHEN", "PROMPT", "QUESTION"}
 
 // barHeader is the header of a column that draws what another one says.
 const barHeader = "BAR"

@@ -85,7 +85,7 @@ func TestAnIssueBecomesAPrompt(t *testing.T) {
 	if err := os.Chmod(filepath.Join(w.dir, "secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := w.ok("next"); !strings.Contains(out, "triage/issues: when a request comes to /github") {
+	if out := w.ok("next"); !strings.Contains(out, "triage  issues   when a request comes to /github\n") {
 		t.Errorf("next says:\n%s", out)
 	}
 	r := w.background()

@@ -14,6 +14,7 @@ type Fire struct {
 	Trigger string    `json:"trigger"`
 	At      time.Time `json:"at"`       // in the trigger's time zone
 	Zone    string    `json:"timezone"` // its name; Local is the machine's
+	Urgent  bool      `json:"urgent"`   // its prompt goes before those that are not
 }
 
 // Next returns the next fire of each schedule after a time, in order of time.
@@ -51,7 +52,7 @@ func firsts(agents []*config.Agent, after time.Time) (all fireHeap) {
 		for i := range a.Triggers {
 			if t := &a.Triggers[i]; t.Cron != nil {
 				if at := NextFire(a, t, after); !at.IsZero() {
-					all = append(all, pendingFire{Fire{a.Name, t.Name, at, at.Location().String()}, a, t})
+					all = append(all, pendingFire{Fire{a.Name, t.Name, at, at.Location().String(), t.Urgent}, a, t})
 				}
 			}
 		}
