@@ -125,7 +125,7 @@ func (a *app) goOn(ctx context.Context, agent string) (paused bool, err error) {
 
 func (q question) text(p *page) {
 	if q.Question == nil {
-		p.printf("the queue of %s asks nothing; it knows where to continue\n", q.Agent)
+		p.saidf("the queue of %s asks nothing; it knows where to continue", q.Agent)
 		return
 	}
 	p.lines("", q.Question.Why)

@@ -200,7 +200,7 @@ func (d answeredRequests) text(p *page) {
 		p.printf("%s of %s: %s\n", r.ID, r.Agent, r.Answered())
 	}
 	if !d.Running && len(d.Approvals) > 0 {
-		p.printf("No scheduler runs the fleet; the next run tells the agent.\n")
+		p.saidf("No scheduler runs the fleet; the next run tells the agent.")
 	}
 }
 
@@ -230,7 +230,7 @@ func (c approvalCmd) ask(ctx context.Context, client *control.Client) (result, e
 
 func (r askedRequest) text(p *page) {
 	if r.Waits() {
-		p.printf("asked (%s). End your turn now: the answer is your next prompt. It is a no until a person says yes.\n", r.ID)
+		p.saidf("asked (%s). End your turn now: the answer is your next prompt. It is a no until a person says yes.", r.ID)
 		return
 	}
 	p.printf("%s\n", r.Answered())

@@ -186,9 +186,9 @@ func (a *app) waitsFor(ctx context.Context, agent string) string {
 func (v visited) text(p *page) {
 	switch {
 	case v.Session == "":
-		p.printf("%s has no session yet; nobody waits for one any more\n", v.Agent)
+		p.saidf("%s has no session yet; nobody waits for one any more", v.Agent)
 	case v.Detached:
-		p.printf("detached from %s; its session continues: heartbeat attach %s joins it again\n", v.Agent, v.Agent)
+		p.saidf("detached from %s; its session continues: heartbeat attach %s joins it again", v.Agent, v.Agent)
 	case v.Ended != "":
 		p.printf("the session of %s has ended: %s\n", v.Agent, v.Ended)
 	default:

@@ -101,11 +101,11 @@ func (c cancelled) text(p *page) {
 	for _, r := range c.Agents {
 		switch r.Outcome {
 		case orchestrator.CancelDead:
-			p.printf("%s: cancelled; %s dead-letter retry %s queues the prompt again\n", r.Agent, c.ours, handle(r.ID, r.Delivery))
+			p.saidf("%s: cancelled; %s dead-letter retry %s queues the prompt again", r.Agent, c.ours, handle(r.ID, r.Delivery))
 		case orchestrator.CancelAgain:
-			p.printf("%s: cancelled; the prompt stands at the end of its queue again\n", r.Agent)
+			p.saidf("%s: cancelled; the prompt stands at the end of its queue again", r.Agent)
 		case orchestrator.CancelTurn:
-			p.printf("%s: its turn was ended; it was without a prompt from the queue\n", r.Agent)
+			p.saidf("%s: its turn was ended; it was without a prompt from the queue", r.Agent)
 		case orchestrator.CancelFinished, orchestrator.CancelNothing, orchestrator.CancelFailed:
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/doctor"
 	"heartbeat/orchestrator/doors"
@@ -173,10 +172,11 @@ func (e examined) text(p *page) {
 	if len(drifted) >= leastDrifted {
 		e.Findings = slices.DeleteFunc(slices.Clone(e.Findings), isDrift)
 		p.coloured(p.yellow, string(doctor.Warning))
-		p.printf(" not-applied: the directories of %s are not as declared (%s and others); `heartbeat run` applies that before each session\n",
-			count(len(drifted), "agent"), strings.Join(drifted[:2], ", "))
+		p.rest(len(doctor.Warning), foreignIndent, fmt.Sprintf(" not-applied: the directories of %s are not as declared (%s and others); `heartbeat run` applies that before each session",
+			count(len(drifted), "agent"), strings.Join(drifted[:2], ", ")))
 		p.coloured(p.dim, "    fix   ")
-		p.printf("%s apply\n\n", e.ours)
+		p.advice(doctorIndent, e.ours+" apply")
+		p.printf("\n")
 	}
 	var agents []string
 	for _, f := range e.Findings {
@@ -221,13 +221,12 @@ func (examined) mendedText(p *page, m doctor.Mended) {
 	if who == "" {
 		who = "this machine"
 	}
+	what, colour, text := "repaired", p.green, m.Done
 	if m.Error != "" {
-		p.coloured(p.red, "not repaired")
-		p.printf(" %s (%s): %s\n", who, strings.Join(m.Codes, ", "), m.Error)
-		return
+		what, colour, text = "not repaired", p.red, m.Error
 	}
-	p.coloured(p.green, "repaired")
-	p.printf(" %s (%s): %s\n", who, strings.Join(m.Codes, ", "), m.Done)
+	p.coloured(colour, what)
+	p.rest(len(what), foreignIndent, fmt.Sprintf(" %s (%s): %s", who, strings.Join(m.Codes, ", "), text))
 }
 
 // doctorIndent is the width of what precedes the text of a finding: marks and
@@ -243,37 +242,10 @@ func findingText(p *page, f doctor.Finding) {
 		p.coloured(p.dim, " (--fix repairs it)")
 	}
 	p.printf("\n")
-	for _, part := range [][2]string{{"seen", f.Seen}, {"why", f.Why}} {
-		for i, line := range wrap(foreign.Line(part[1]), max(p.prose()-doctorIndent, leastColumns/2)) {
-			label := part[0]
-			if i > 0 {
-				label = ""
-			}
-			p.coloured(p.dim, fmt.Sprintf("    %-6s", label))
-			p.printf("%s\n", line)
-		}
-	}
-	// Not wrapped: it is there to be copied.
+	labelled(p, "seen", f.Seen)
+	labelled(p, "why", f.Why)
 	p.coloured(p.dim, fmt.Sprintf("    %-6s", "fix"))
-	p.printf("%s\n", f.Fix)
-}
-
-// wrap breaks text at blanks into lines of at most n columns; a longer word gets a
-// line of its own.
-func wrap(text string, n int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == "":
-			line = word
-		case width(line)+1+width(word) > n:
-			lines, line = append(lines, line), word
-		default:
-			line += " " + word
-		}
-	}
-	return append(lines, line)
+	p.advice(doctorIndent, f.Fix)
 }
 
 func (e examined) sum(p *page) {
@@ -282,9 +254,9 @@ func (e examined) sum(p *page) {
 		p.printf(" (%s)\n", count(e.Counts.Agents, "agent"))
 		return
 	}
-	p.printf("%s: %s, %s", count(e.Counts.Agents, "agent"), count(e.Counts.Error, "error"), count(e.Counts.Warning, "warning"))
+	notes := ""
 	if e.Counts.Info > 0 {
-		p.printf(", %s", count(e.Counts.Info, "note"))
+		notes = ", " + count(e.Counts.Info, "note")
 	}
-	p.printf("\n")
+	p.saidf("%s: %s, %s%s", count(e.Counts.Agents, "agent"), count(e.Counts.Error, "error"), count(e.Counts.Warning, "warning"), notes)
 }

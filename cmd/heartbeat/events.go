@@ -128,9 +128,13 @@ func (eventsCmd) print(a *app, e journal.Event) error {
 }
 
 func eventText(p *page, e journal.Event) {
-	p.coloured(p.dim, e.At.Local().Format(time.DateTime)+" ")
+	const indent = "    "
+	at := e.At.Local().Format(time.DateTime) + " "
+	p.coloured(p.dim, at)
+	used := len(at)
 	if e.Agent != "" {
-		p.printf("%s ", e.Agent)
+		used = p.word(used, indent, "", e.Agent) + 1
+		p.printf(" ")
 	}
 	what, colour := string(e.Kind), ""
 	switch e.Kind {
@@ -141,13 +145,8 @@ func eventText(p *page, e journal.Event) {
 	case journal.Recovered, journal.TriggerFailed, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew, journal.OverBudget, journal.Forged:
 		colour = p.yellow
 	}
-	p.coloured(colour, what)
-	used := len(time.DateTime) + 1 + width(what)
-	if e.Agent != "" {
-		used += width(e.Agent) + 1
-	}
-	p.rest(used, "    ", eventRest(e))
-	p.whole("    ", strings.TrimSpace(e.Detail.Raw()))
+	p.rest(p.word(used, indent, colour, what), indent, eventRest(e))
+	p.told(indent, strings.TrimSpace(e.Detail.Raw()))
 }
 
 // eventRest is what stands behind the kind of an event: it begins with its separator.

@@ -95,8 +95,14 @@ func (e explanations) text(p *page) {
 	for _, w := range e {
 		rows = append(rows, plain(w.Word, w.Of[0], w.Means))
 	}
-	p.table([]string{"WORD", "OF", "MEANS"}, rows) // cut to a terminal alone: others search in it
-	p.printf("\nheartbeat explain WORD says what follows, and what to type.\n")
+	header := []string{"WORD", "OF", "MEANS"}
+	if p.columns == 0 {
+		p.table(header, rows) // each in one line: others search in it
+	} else {
+		p.telling(header, rows)
+	}
+	p.printf("\n")
+	p.saidf("heartbeat explain WORD says what follows, and what to type.")
 }
 
 // wordOffers are the words as completions.

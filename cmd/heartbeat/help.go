@@ -118,11 +118,13 @@ func (t topic) text(p *page) {
 }
 
 func (t topics) text(p *page) {
-	p.printf("Topics, each with an example that runs without an account:\n\n")
+	p.saidf("Topics, each with an example that runs without an account:")
+	p.printf("\n")
 	for _, one := range t {
 		p.printf("  %-14s %s\n", one.Name, one.Summary)
 	}
-	p.printf("\nheartbeat help TOPIC prints one; heartbeat --help lists the commands.\n")
+	p.printf("\n")
+	p.saidf("heartbeat help TOPIC prints one; heartbeat --help lists the commands.")
 }
 
 // topicOffers are the topics and commands as completions.

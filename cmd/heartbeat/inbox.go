@@ -145,7 +145,7 @@ func (l queueLists) table(p *page) {
 	p.listing([]string{"AGENT", "ID", "STATE", "SOURCE", "PROMPT"}, rows)
 	for _, q := range l.Agents {
 		if q.More {
-			p.printf("and more of %s; --limit N lists more of them\n", q.Agent)
+			p.saidf("and more of %s; --limit N lists more of them", q.Agent)
 		}
 	}
 }

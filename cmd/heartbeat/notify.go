@@ -132,7 +132,7 @@ func (t tested) text(p *page) {
 		}
 		rows = append(rows, []cell{{text: one.Target}, {string(one.Outcome), colour}, {text: cmp.Or(one.Why.String(), "it should have arrived")}})
 	}
-	p.table([]string{"TARGET", "OUTCOME", "WHY"}, rows)
+	p.telling([]string{"TARGET", "OUTCOME", "WHY"}, rows)
 }
 
 // toldLog is what became of messages, and what is still to be sent.

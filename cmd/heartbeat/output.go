@@ -267,12 +267,14 @@ func (o *output) printError(err error) {
 // quote what others wrote, and nothing in it may pass for a hint of ours.
 const foreignIndent = "  "
 
+// say prints a message for people; on a terminal it is wrapped. The lines behind its first
+// stand behind an indent.
 func (o *output) say(colour, who, text, indent string) {
-	p := &page{palette: o.paintErr}
+	p := &page{palette: o.paintErr, columns: o.columnsErr}
 	first, rest, _ := strings.Cut(text, "\n")
 	p.coloured(colour, who+":")
-	p.printf(" %s\n", strings.TrimSuffix(first, "\r"))
-	p.whole(indent, rest)
+	p.rest(width(who)+1, foreignIndent, " "+strings.TrimSuffix(first, "\r"))
+	p.told(indent, rest)
 	_, _ = o.err.Write(p.buf.Bytes())
 }
 

@@ -90,6 +90,13 @@ func (p *page) printf(format string, args ...any) {
 	fmt.Fprintf(&p.buf, withOurs(ours, format), foreign.Safe(args)...)
 }
 
+// format returns what printf would add.
+func (p *page) format(format string, args ...any) string {
+	part := page{ours: p.ours}
+	part.printf(format, args...)
+	return part.buf.String()
+}
+
 // coloured adds text in a colour, on one line.
 func (p *page) coloured(colour, text string) {
 	reset := p.reset
@@ -119,42 +126,6 @@ func (p *page) whole(indent, text string) {
 		}
 		p.buf.WriteByte('\n')
 	}
-}
-
-// lines prints prose, wrapped, each line with an indent.
-func (p *page) lines(indent, text string) {
-	for _, line := range wrap(text, p.prose()-len(indent)) {
-		p.printf("%s%s\n", indent, line)
-	}
-}
-
-// linesf is printf for prose: it is wrapped.
-func (p *page) linesf(format string, args ...any) {
-	part := page{ours: p.ours}
-	part.printf(format, args...)
-	p.lines("", part.buf.String())
-}
-
-// rest goes on in a line of which so many columns are used with a text that is wrapped on
-// a terminal, its further lines behind an indent; elsewhere a line stays one.
-func (p *page) rest(used int, indent, text string) {
-	if p.columns == 0 {
-		p.printf("%s\n", text)
-		return
-	}
-	var b strings.Builder
-	at, space := used%p.columns, ""
-	for word := range strings.SplitSeq(foreign.Line(text), " ") {
-		if at > len(indent) && at+len(space)+width(word) > p.columns {
-			b.WriteString("\n" + indent)
-			at, space = len(indent), ""
-		}
-		b.WriteString(space + word)
-		at, space = at+len(space)+width(word), " "
-	}
-	first, further, _ := strings.Cut(b.String(), "\n")
-	p.printf("%s\n", first)
-	p.whole("", further)
 }
 
 // document adds a text of ours as it is: a script, a unit, a schema.

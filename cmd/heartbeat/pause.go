@@ -128,7 +128,7 @@ func (h held) text(p *page) {
 		case h.Done == "paused" && (a.State == status.Running || a.State == status.Starting || a.State == status.Ending):
 			p.printf("%s: %s; its session ends after its turn\n", a.Agent, paused)
 		case h.Done == "paused" && a.State == status.Stopped:
-			p.printf("%s: %s; heartbeat run starts nothing for it %s heartbeat resume %s\n", a.Agent, paused, before, a.Agent)
+			p.saidf("%s: %s; heartbeat run starts nothing for it %s heartbeat resume %s", a.Agent, paused, before, a.Agent)
 		case h.Done == "paused":
 			p.printf("%s: %s\n", a.Agent, paused)
 		default:

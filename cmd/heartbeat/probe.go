@@ -131,7 +131,7 @@ func (c probedClient) text(p *page) {
 	}
 	p.printf("; they were made for %s. It took %s.\n", c.Measured, (time.Duration(c.DurationMS) * time.Millisecond).Round(time.Second))
 	if !c.Isolated {
-		p.printf("  The client had the network of this machine: %s\n", c.Open)
+		p.saidf("  The client had the network of this machine: %s", c.Open)
 	}
 	for _, b := range c.Broken {
 		p.printf("\n  ")

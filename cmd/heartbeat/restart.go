@@ -56,11 +56,11 @@ func (r restarted) text(p *page) {
 			fate := r.fates[a.Agent]
 			switch {
 			case !r.Now && a.State != status.Ending:
-				p.printf("%s: its session ends after its turn; queued prompts start another one\n", a.Agent)
+				p.saidf("%s: its session ends after its turn; queued prompts start another one", a.Agent)
 			case r.Now && fate != "":
 				p.printf("%s: its session ends now; %s\n", a.Agent, fate)
 			default:
-				p.printf("%s: its session ends now; queued prompts start another one\n", a.Agent)
+				p.saidf("%s: its session ends now; queued prompts start another one", a.Agent)
 			}
 		case status.Starting:
 			p.printf("%s: its session is only just starting\n", a.Agent)
@@ -71,7 +71,7 @@ func (r restarted) text(p *page) {
 			}
 			p.printf("%s: it has no session: it is %s (%s); %s\n", a.Agent, string(a.Shown()), a.Reason, do)
 		default:
-			p.printf("%s: it has no session; the next prompt starts one\n", a.Agent)
+			p.saidf("%s: it has no session; the next prompt starts one", a.Agent)
 		}
 	}
 }

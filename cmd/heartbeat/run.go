@@ -277,7 +277,7 @@ func (r ran) text(p *page) {
 			{text: s.Why()},
 		})
 	}
-	p.table([]string{"AGENT", "STATE", "DONE", "GIVEN UP", "QUEUED", "WHY"}, rows)
+	p.telling([]string{"AGENT", "STATE", "DONE", "GIVEN UP", "QUEUED", "WHY"}, rows)
 	troublesText(p, r.Troubles, 0)
 }
 

@@ -102,7 +102,7 @@ func (s sent) laterText(p *page) {
 		p.printf("the reply goes to %s\n", s.ReplyTo)
 	}
 	if !s.Running {
-		p.printf("No scheduler runs the agent now; one that is started after that time sends it at once.\n")
+		p.saidf("No scheduler runs the agent now; one that is started after that time sends it at once.")
 	}
 }
 

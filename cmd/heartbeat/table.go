@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -41,16 +40,12 @@ func (p *page) table(header []string, rows [][]cell) {
 			return
 		}
 	}
-	p.records(header, rows)
+	p.records(header, rows, "")
 }
 
 // grid adds rows under their header, each with its text, if there are texts, below it.
 func (p *page) grid(header []string, rows [][]cell, widths []int, texts []cell) {
-	head := make([]cell, len(header))
-	for i, h := range header {
-		head[i] = cell{h, p.dim}
-	}
-	p.row(widths, head)
+	p.headed(header, widths)
 	for i, row := range rows {
 		p.row(widths, row)
 		if texts != nil && says(texts[i].text) {
@@ -94,7 +89,7 @@ const (
 // numbers, times. twice are the columns that say what another one says, too.
 var (
 	elsewhereWhole = []string{"PROMPT", "QUESTION"}
-	texts          = []string{"WHY", "WHAT", "WHEN", "MEANS", "OF", "FOR", "SOURCE", "IN FLIGHT", "LAST SESSION", "DIRECTORY", "PATH"}
+	texts          = []string{"WHY", "WHAT", "WHEN", "OF", "FOR", "SOURCE", "IN FLIGHT", "LAST SESSION", "DIRECTORY", "PATH"}
 	twice          = []string{"UTC", barHeader}
 )
 
@@ -190,8 +185,8 @@ func cut(header []string, widths []int, columns int) bool {
 }
 
 // records adds each row as lines of NAME VALUE, for narrow terminals. Free text is cut;
-// everything else stands whole: beside its name, or below it.
-func (p *page) records(header []string, rows [][]cell) {
+// everything else, and the column told, stands whole: beside its name, or below it.
+func (p *page) records(header []string, rows [][]cell, told string) {
 	label := 0
 	for _, h := range header {
 		label = max(label, width(h)+gap)
@@ -206,7 +201,8 @@ func (p *page) records(header []string, rows [][]cell) {
 				continue
 			}
 			p.coloured(p.dim, shorten(header[j], label-1))
-			p.value(c, label, min(width(header[j]), label-1), slices.Contains(elsewhereWhole, header[j]) || slices.Contains(texts, header[j]))
+			free := header[j] != told && (slices.Contains(elsewhereWhole, header[j]) || slices.Contains(texts, header[j]))
+			p.value(c, label, min(width(header[j]), label-1), free)
 		}
 	}
 }
@@ -267,9 +263,6 @@ func (p *page) row(widths []int, row []cell) {
 		p.buf.WriteByte('\n')
 	}
 }
-
-// prose is how wide lines of text are: the page, or a narrower terminal.
-func (p *page) prose() int { return min(cmp.Or(p.columns, pageColumns), pageColumns) }
 
 // plain is a row without colours.
 func plain(fields ...string) []cell {

@@ -73,5 +73,5 @@ func (r firedNow) text(p *page) {
 		}
 		rows = append(rows, row)
 	}
-	p.table([]string{"TRIGGER", "QUEUED", "WHY"}, rows)
+	p.telling([]string{"TRIGGER", "QUEUED", "WHY"}, rows)
 }

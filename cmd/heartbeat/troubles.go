@@ -77,7 +77,8 @@ func troubleText(p *page, used int, lead string, t status.Trouble) {
 		return
 	}
 	p.rest(used, "  ", lead+t.Text)
-	p.printf("    do    %s\n", t.Do)
+	p.printf("    do    ")
+	p.advice(doctorIndent, t.Do)
 	if t.Then != "" {
 		p.printf("    then  ")
 		p.rest(len("    then  "), "          ", t.Then)

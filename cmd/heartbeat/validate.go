@@ -156,8 +156,10 @@ func (v validated) text(p *page) {
 	switch missing {
 	case 0:
 	case 1:
-		p.printf("\nA directory is not there yet; `heartbeat apply` makes it.\n")
+		p.printf("\n")
+		p.saidf("A directory is not there yet; `heartbeat apply` makes it.")
 	default:
-		p.printf("\n%d directories are not there yet; `heartbeat apply` makes them.\n", missing)
+		p.printf("\n")
+		p.saidf("%d directories are not there yet; `heartbeat apply` makes them.", missing)
 	}
 }

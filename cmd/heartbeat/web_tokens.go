@@ -164,7 +164,7 @@ func (l pageLink) text(p *page) {
 	if p.reset != "" { // a terminal with colours
 		p.qr(l.URL)
 	}
-	p.printf("Good once, until %s: its browser is %q then, and may %s.\n", l.Until.Local().Format("15:04"), l.Name, string(l.Role))
+	p.saidf("Good once, until %s: its browser is %q then, and may %s.", l.Until.Local().Format("15:04"), l.Name, string(l.Role))
 }
 
 // qr adds a text as a QR code: two rows of it in a line, dark on light whatever the
@@ -213,7 +213,7 @@ func (pageCmd) tokens(k *access.Keeper, a *app) (result, error) {
 
 func (t pageTokens) text(p *page) {
 	if len(t.Tokens)+len(t.Links) == 0 {
-		p.printf("nobody has a token: %s page link makes a link for one\n", t.ours)
+		p.saidf("nobody has a token: %s page link makes a link for one", t.ours)
 		return
 	}
 	now := time.Now()

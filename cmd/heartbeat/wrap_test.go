@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"heartbeat/orchestrator/doctor"
+	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/service"
 	"heartbeat/orchestrator/usage"
@@ -75,6 +78,101 @@ func TestHelpOnANarrowTerminal(t *testing.T) {
 		p = page{columns: 80}
 		if one.text(&p); p.buf.String() != one.Text {
 			t.Errorf("%s is not as it was written on 80 columns", one.Name)
+		}
+	}
+}
+
+// TestNothingIsBrokenInAWord: on terminals below 80 columns errors, hints and warnings, what
+// doctor says to do, and what stands before the text of an event were broken in mid-word;
+// the list of explain cut what words mean.
+func TestNothingIsBrokenInAWord(t *testing.T) {
+	t.Parallel()
+	finding := examined{ours: "heartbeat", Mended: []doctor.Mended{{Agent: "triage", Codes: []string{"not-applied"}, Done: "the hooks of the directory are as they are declared"}}, Findings: []doctor.Finding{{
+		Severity: doctor.Warning, Code: "was-held", Agent: "triage", Seen: "held when its last run ended: its sessions failed too often", Why: "nothing starts until a person resumes it, and 3 prompts wait",
+		Fix: "check the service's status page; heartbeat logs triage, then heartbeat resume triage",
+	}}}
+	event := journal.Event{At: time.Now(), Agent: "agent-with-name-1", Kind: journal.Reloaded, Detail: "added: builder, clerk; changed: triage; removed: nobody; unchanged: 17"}
+	for name, text := range map[string]func(p *page){
+		"an error": func(p *page) {
+			o := output{err: &p.buf, columnsErr: p.columns}
+			o.printWarning("the directory of agent \"triage\" is not as declared in the file")
+			o.printError(&failure{err: errors.New("cannot take back \"abc\": no prompt with this id waits for its time\nits client said:\n    nothing that anybody could have understood"), hint: "heartbeat next lists those that wait; heartbeat inbox drop abc drops it"})
+		},
+		"doctor":   finding.text,
+		"an event": shownEvent(event).text,
+		"explain":  explanations(explain.Words()).text,
+		"a sentence": func(p *page) {
+			p.saidf("detached from %s; its session continues: heartbeat attach triage joins it", "triage")
+		},
+		"a told picture": func(p *page) { p.told("    ", "│ a box │\n\n"+strings.Repeat("a line that is long ", 5)) },
+	} {
+		var plain page
+		text(&plain)
+		for _, columns := range []int{80, 60, 40, 24} {
+			p := page{columns: columns}
+			text(&p)
+			for line := range strings.Lines(p.buf.String()) {
+				if line = strings.TrimSuffix(line, "\n"); width(line) > columns && len(strings.Fields(line)) > 1 {
+					t.Errorf("%s has %d columns on %d: %s", name, width(line), columns, line)
+				}
+			}
+			if said := p.buf.String(); name != "explain" && !slices.Equal(strings.Fields(said), strings.Fields(plain.buf.String())) {
+				t.Errorf("%s has other words on %d columns:\n%s", name, columns, said)
+			}
+		}
+	}
+	for _, columns := range []int{80, 60, 40} {
+		p := page{columns: columns}
+		if explanations(explain.Words()).text(&p); strings.Contains(p.buf.String(), "…") {
+			t.Errorf("explain cuts what a word means on %d columns:\n%s", columns, p.buf.String())
+		}
+	}
+}
+
+// TestACommandToCopyIsNotWrapped, and prose that names one is.
+func TestACommandToCopyIsNotWrapped(t *testing.T) {
+	t.Parallel()
+	command := "heartbeat -f /home/user/fleets/production/heartbeat.yaml recover triage"
+	for _, text := range []string{command, command + "; then look again"} {
+		p := page{columns: 40}
+		p.advice(doctorIndent, text)
+		if lines := strings.Count(p.buf.String(), "\n"); (lines == 1) != (text == command) {
+			t.Errorf("%d lines:\n%s", lines, p.buf.String())
+		}
+	}
+}
+
+// TestATellingTable has all of its last column, also where nobody says how wide the page is.
+func TestATellingTable(t *testing.T) {
+	t.Parallel()
+	header := []string{"AGENT", "STATE", "WHY"}
+	rows := func() [][]cell {
+		return [][]cell{plain("triage", "held", "the client asks whether the folder is trusted, and nobody is there who could answer"), plain("builder", "idle", "")}
+	}
+	beside := `AGENT    STATE  WHY
+triage   held   the client asks whether the folder is trusted, and nobody is
+                there who could answer
+builder  idle
+`
+	for columns, want := range map[int]string{
+		0: beside, 80: beside,
+		40: `AGENT    STATE
+triage   held
+    the client asks whether the folder
+    is trusted, and nobody is there who
+    could answer
+builder  idle
+`,
+		12: `AGENT triage
+STATE held
+WHY   the
+      client
+      asks
+`,
+	} {
+		p := page{columns: columns}
+		if p.telling(header, rows()); !strings.HasPrefix(p.buf.String(), want) || columns != 12 && p.buf.String() != want {
+			t.Errorf("on %d columns:\n%s", columns, p.buf.String())
 		}
 	}
 }

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"cmp"
+	"strings"
+
+	"heartbeat/hook/foreign"
+)
+
+// wrap breaks text at blanks into lines of at most n columns; a longer word gets a
+// line of its own.
+func wrap(text string, n int) []string { return wrapFrom(text, n, n) }
+
+// wrapFrom is wrap for a text whose first line has so many columns and no more. It is
+// empty if that is too few for the first word, and the others have more.
+func wrapFrom(text string, first, n int) []string {
+	var lines []string
+	line, room := "", first
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "" && (width(word) <= room || room >= n):
+			line = word
+		case line == "" || width(line)+1+width(word) > room:
+			lines, line, room = append(lines, line), word, n
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
+// prose is how wide lines of text are: the page, or a narrower terminal.
+func (p *page) prose() int { return min(cmp.Or(p.columns, pageColumns), pageColumns) }
+
+// lines prints prose, wrapped, each line with an indent.
+func (p *page) lines(indent, text string) {
+	for _, line := range wrap(text, p.prose()-len(indent)) {
+		p.printf("%s%s\n", indent, line)
+	}
+}
+
+// linesf is printf for prose: it is wrapped.
+func (p *page) linesf(format string, args ...any) {
+	p.lines("", p.format(format, args...))
+}
+
+// saidf is printf for one line of prose: on a terminal it is wrapped.
+func (p *page) saidf(format string, args ...any) {
+	p.rest(0, foreignIndent, p.format(format, args...))
+}
+
+// rest goes on in a line of which so many columns are used with a text that is wrapped on
+// a terminal, its further lines behind an indent; elsewhere a line stays one.
+func (p *page) rest(used int, indent, text string) {
+	text = foreign.Line(text)
+	if p.columns == 0 {
+		p.printf("%s\n", text)
+		return
+	}
+	words := strings.TrimLeft(text, " ")
+	lead := text[:len(text)-len(words)]
+	for i, line := range wrapFrom(words, p.left(used)-len(lead), p.columns-len(indent)) {
+		switch {
+		case i > 0:
+			p.printf("\n%s", indent)
+		case line != "":
+			p.printf("%s", lead)
+		}
+		p.printf("%s", line)
+	}
+	p.printf("\n")
+}
+
+// left is how many columns of a terminal's line are left when so many are used.
+func (p *page) left(used int) int {
+	if used > 0 && used%p.columns == 0 {
+		return 0
+	}
+	return p.columns - used%p.columns
+}
+
+// word goes on in a line of which so many columns are used with a text in a colour that is
+// not broken: on a terminal it begins the next line, behind an indent, if this one has no
+// room for it. It returns how many columns are used then.
+func (p *page) word(used int, indent, colour, text string) int {
+	if p.columns > 0 && used > len(indent) && width(text) > p.left(used) {
+		p.printf("\n%s", indent)
+		used = len(indent)
+	}
+	p.coloured(colour, text)
+	return used + width(text)
+}
+
+// told is whole for what is mostly prose: on a terminal, lines that do not fit are wrapped.
+func (p *page) told(indent, text string) {
+	for line := range foreign.Lines(text) {
+		if p.columns == 0 || len(indent)+width(line) <= p.columns {
+			p.whole(indent, line+"\n")
+			continue
+		}
+		p.printf("%s", indent)
+		p.rest(len(indent), indent, line)
+	}
+}
+
+// advice goes on in a line of which so many columns are used with what to do. On a
+// terminal it is wrapped, unless it is one command line of ours, which is there to be
+// copied.
+func (p *page) advice(used int, text string) {
+	if isCommand(cmp.Or(p.ours, "heartbeat"), text) {
+		p.printf("%s\n", text)
+		return
+	}
+	p.rest(used, strings.Repeat(" ", used), text)
+}
+
+// isCommand reports whether a text is a command line of ours, and nothing else.
+func isCommand(ours, text string) bool {
+	return (strings.HasPrefix(text, ours+" ") || strings.HasPrefix(text, "heartbeat ")) && !strings.ContainsAny(text, ",;:")
+}
