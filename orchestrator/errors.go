@@ -36,7 +36,17 @@ func (e *UnknownAgentError) Hint() string {
 }
 
 // errStopping is the answer to requests to a run that is ending.
-var errStopping = errors.New("the scheduler is stopping")
+var errStopping error = stoppingError{}
+
+type stoppingError struct{}
+
+// Error says why nothing is done.
+func (stoppingError) Error() string { return "the scheduler is stopping" }
+
+// Hint says what to do.
+func (stoppingError) Hint() string {
+	return "heartbeat status says what its end waits for; then heartbeat run starts another one"
+}
 
 // notTo is the answer to a request to do something with agents; none: all.
 func notTo(verb string, names []string) error {

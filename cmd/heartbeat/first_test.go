@@ -243,7 +243,7 @@ func TestStatusSaysThatARunStops(t *testing.T) {
 	if out := w.ok("send", "triage", "more"); !strings.Contains(out, "\nIt waits: the scheduler is stopping; heartbeat run   # when it has ended\n") {
 		t.Errorf("send: %s", out)
 	}
-	if o := w.run("resume", "triage"); o.status != exitError || o.stderr != `heartbeat: cannot resume agent "triage": the scheduler is stopping`+"\n" {
+	if o := w.run("resume", "triage"); o.status != exitError || o.stderr != `heartbeat: cannot resume agent "triage": the scheduler is stopping`+"\nhint: heartbeat status says what its end waits for; then heartbeat run starts another one\n" {
 		t.Errorf("resume: %+v", o)
 	}
 	w.put("end", "")

@@ -22,8 +22,10 @@ type stopCmd struct {
 func (stopCmd) Help() string {
 	return `Ends the fleet's running scheduler, as Ctrl-C in its terminal does, and waits until
 it has ended: it starts nothing new, turns may finish within shutdown-grace (30s),
-and no session is left. With --now, also from another terminal while the first stop
-waits, sessions end at once; their prompts are recovered as after any interruption.
+and no session is left. Meanwhile it names the agents that it waits for, and at the
+end it says what has become of prompts whose turns did not finish. With --now, also
+from another terminal while the first stop waits, sessions end at once; their
+prompts are recovered as after any interruption.
 An agent's session may not stop its own scheduler.
 
 If systemd runs the scheduler, it does not start it again after this.
@@ -38,7 +40,7 @@ Examples:
 type stopped struct {
 	*status.Run
 	Stopped bool `json:"stopped"`
-	// fates are what becomes of prompts whose turns were not let finish, by agent.
+	// fates are what became, or becomes, of the prompts that sessions worked on, by agent.
 	fates map[string]string
 }
 
@@ -56,10 +58,8 @@ func (c stopCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var cut map[string]string
-	if live, err := client.Status(ctx); err == nil && c.Now { // otherwise nothing is said of them
-		cut = fates(f, live.Agents)
-	}
+	left := &leaving{of: f, works: map[string]status.AgentState{}}
+	left.look(ctx, client)
 	run, err := client.Stop(ctx, c.Now)
 	if err != nil {
 		return nil, controlFailure(err)
@@ -74,44 +74,36 @@ func (c stopCmd) run(ctx context.Context, a *app) (result, error) {
 	defer line.end()
 	for looks := 0; control.Answers(dir); looks++ {
 		if looks%int(time.Second/stopLook) == 0 {
-			line.show(fmt.Sprintf("process %d ends: %s", run.PID, stillLive(ctx, client)))
+			line.show(fmt.Sprintf("process %d ends: %s", run.PID, left.look(ctx, client)))
 		}
-		if pause(ctx, stopLook) {
-			continue
+		if !pause(ctx, stopLook) {
+			return c.early(ctx, a, run, left)
 		}
-		hint := a.ours() + " stop --now does not let turns finish"
-		if errors.Is(context.Cause(ctx), errNotYet) {
-			return stopped{run, false, cut}, &failure{exitTimeout, hint, fmt.Errorf("cannot see the scheduler end within %s; it still ends, and status says what it waits for", hook.Lasting(c.Timeout))}
-		}
-		return stopped{run, false, cut}, &failure{exitError, hint, errors.New("cannot wait for the end of the scheduler: interrupted; it still ends")}
 	}
-	return stopped{run, true, cut}, nil
+	return stopped{run, true, left.became(ctx, a.ours(), c.Now)}, nil
+}
+
+// early is the result where somebody does not wait until the scheduler has ended.
+func (c stopCmd) early(ctx context.Context, a *app, run *status.Run, left *leaving) (result, error) {
+	var foreseen map[string]string
+	if c.Now {
+		foreseen = left.foreseen()
+	}
+	res, hint := stopped{run, false, foreseen}, a.ours()+" stop --now does not let turns finish"
+	if errors.Is(context.Cause(ctx), errNotYet) {
+		return res, &failure{exitTimeout, hint, fmt.Errorf("cannot see the scheduler end within %s: %s; it still ends, and status says what it waits for", hook.Lasting(c.Timeout), left.last)}
+	}
+	return res, &failure{exitError, hint, fmt.Errorf("cannot wait for the end of the scheduler: interrupted: %s; it still ends", left.last)}
 }
 
 // errNotYet is the cause with which --timeout ends the wait.
 var errNotYet = errors.New("not yet")
-
-// stillLive says what the end of a scheduler is waiting for.
-func stillLive(ctx context.Context, client *control.Client) string {
-	live, err := client.Status(ctx)
-	if err != nil {
-		return "its sessions have ended"
-	}
-	n := 0
-	for _, a := range live.Agents {
-		switch a.State {
-		case status.Starting, status.Running, status.Ending:
-			n++
-		}
-	}
-	return count(n, "session") + " left"
-}
 
 func (s stopped) text(p *page) {
 	if s.Stopped {
 		p.printf("process %d has ended\n", s.PID)
 	}
 	for _, agent := range slices.Sorted(maps.Keys(s.fates)) {
-		p.printf("%s: its turn was cut off; %s\n", agent, s.fates[agent])
+		p.saidf("%s: %s", agent, s.fates[agent])
 	}
 }

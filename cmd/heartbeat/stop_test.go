@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"heartbeat/internal/testbed"
 )
 
 // The scheduler is ended from another terminal: after its turns, or at once; who
@@ -28,7 +30,7 @@ func TestStop(t *testing.T) {
 	w.ok("send", "careful", "for ever")
 	until(t, "its turn has begun", func() bool { return strings.Contains(w.run("logs", "careful").stdout, "> for ever") })
 	o := w.run("stop", "--timeout", "1500ms")
-	if o.status != exitTimeout || !strings.Contains(o.stderr, "hint: heartbeat stop --now does not let turns finish\n") {
+	if o.status != exitTimeout || !strings.Contains(o.stderr, "hint: heartbeat stop --now does not let turns finish\n") || !strings.Contains(o.stderr, "1 session left: careful (in a turn for ") || !strings.Contains(o.stderr, "; turns are ended in ") {
 		t.Errorf("a turn that does not end: %+v", o)
 	}
 	if a := w.agent("careful"); a.State != "running" && a.State != "ending" {
@@ -46,5 +48,42 @@ func TestStop(t *testing.T) {
 	}
 	if out := w.ok("inbox", "careful"); !strings.Contains(out, "for ever") {
 		t.Errorf("its prompt is gone: %s", out)
+	}
+}
+
+// TestAStopSaysWhatBecameOfPrompts: who waited for the end of turns was not told that another
+// terminal had cut them off or cancelled them, and stop --now said of each prompt what
+// on-orphan makes of it, also of one that had been cancelled.
+func TestAStopSaysWhatBecameOfPrompts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ other, want string }{
+		{"stop --now", "careful: its turn was cut off; its prompt it is given again by the next run\n"},
+		{"cancel careful", "careful: its turn was cancelled; its prompt it is a dead letter, and heartbeat dead-letter careful retry it queues it again\n"},
+		{"cancel careful --retry", "careful: its turn was cut off; its prompt it is given again by the next run\n"},
+	} {
+		t.Run(tt.other, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.put("heartbeat.yaml", strings.Replace(threeAgents, "crash.json]\n", "crash.json]\n    on-orphan: retry\n", 1))
+			w.put("crash.json", `{"rules": [{"match": "for ever", "steps": [{"hang": true}]}]}`)
+			w.ok("apply")
+			w.ok("send", "careful", "--id", "it", "for ever")
+			r := w.background()
+			until(t, "its turn has begun", func() bool { return strings.Contains(w.run("logs", "careful").stdout, "> for ever") })
+			stop, out := w.command("stop"), &testbed.Output{}
+			stop.Stdout = out
+			if err := stop.Start(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "it stops", func() bool { return strings.Contains(w.ok("status"), "stopping for ") })
+			if o := w.run("restart", "careful"); o.status != exitError || !strings.Contains(o.stderr, `cannot restart agent "careful": the scheduler is stopping`) || !strings.Contains(o.stderr, "hint: heartbeat status says what its end waits for") {
+				t.Errorf("a restart meanwhile: %+v", o)
+			}
+			w.ok(strings.Fields(tt.other)...)
+			if err := stop.Wait(); err != nil || !strings.Contains(out.String(), " has ended\n"+tt.want) {
+				t.Errorf("stop said (%v):\n%s", err, out.String())
+			}
+			r.ended()
+		})
 	}
 }

@@ -126,6 +126,34 @@ func (l *Line) Words(now time.Time) string {
 	return "said" + ago + ": " + l.Text.String()
 }
 
+// InTurn reports whether the agent's session is in a turn.
+func (a AgentState) InTurn() bool { return a.lives() && a.Phase == hook.Turn }
+
+// lives reports whether the agent has a session.
+func (a AgentState) lives() bool {
+	return a.State == Starting || a.State == Running || a.State == Ending
+}
+
+// Doing says in a word or two what the agent's session does, for who waits for its end; ""
+// without one.
+func (a AgentState) Doing(now time.Time) string {
+	switch {
+	case !a.lives():
+		return ""
+	case a.Phase == hook.Turn && a.Work != nil:
+		return "in a turn for " + Span(now.Sub(a.Work.Since))
+	case a.Phase == hook.Turn:
+		return "in a turn"
+	case a.Phase == hook.Background:
+		return "background tasks run"
+	case a.Phase == hook.Checking:
+		return "its work is checked"
+	case a.State == Starting:
+		return "starting"
+	}
+	return "ending"
+}
+
 // longTool is how long a tool may run until that is told.
 const longTool = 5 * time.Second
 

@@ -1,0 +1,63 @@
+package queue
+
+import (
+	"testing"
+
+	"heartbeat/hook/inbox"
+)
+
+// TestWhatBecameOfAnEntry: in flight it has a state, and after that it is done, queued again,
+// a dead letter, or gone.
+func TestWhatBecameOfAnEntry(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		policy inbox.OrphanPolicy
+		cancel *inbox.Cancellation
+		want   Became
+	}{
+		{"retry", inbox.Retry, nil, Became{Queued: true}},
+		{"dead letter", inbox.DeadLetter, nil, Became{Dead: inbox.Interrupted}},
+		{"drop", inbox.Drop, nil, Became{}},
+		{"cancelled", inbox.Retry, &inbox.Cancellation{}, Became{Dead: inbox.Cancelled}},
+		{"cancelled, queued again", inbox.Drop, &inbox.Cancellation{Again: true}, Became{Queued: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := newAgent(t, "a", "b")
+			start(t, a, inbox.Started)
+			flight, err := open(t, a).Peek()
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := func(want Became) {
+				t.Helper()
+				if b, err := WhatBecame(t.Context(), a, flight.DeliveryID, "a"); err != nil || b != want {
+					t.Errorf("%+v (%v), want %+v", b, err, want)
+				}
+			}
+			check(Became{State: inbox.Started})
+			i := inbox.Interruption{Policy: tt.policy, Cancel: tt.cancel, MaxAttempts: 5}
+			if i.Cancel != nil {
+				i.Cancel.Delivery = flight.DeliveryID
+			}
+			if _, err := RecoverOwn(t.Context(), a, i); err != nil {
+				t.Fatal(err)
+			}
+			check(tt.want)
+		})
+	}
+	a := newAgent(t, "a", "b")
+	start(t, a, inbox.Started)
+	flight, err := open(t, a).Peek()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = locked(t.Context(), place(a), func(q *inbox.Held) error { _, err := q.Acknowledge(inbox.Acknowledgement{}); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := WhatBecame(t.Context(), a, flight.DeliveryID, "a"); err != nil || b != (Became{Done: true}) {
+		t.Errorf("done: %+v (%v)", b, err)
+	}
+}
