@@ -67,6 +67,16 @@ var meantActions = map[string]string{
 type ambiguousError struct {
 	id     string
 	agents []string
+	how    string // to name one of them as well
+}
+
+// ambiguous is that several agents have what an id names; how is to name one as well.
+func ambiguous(id string, owners []*config.Agent, how string) error {
+	e := &ambiguousError{id: id, how: how}
+	for _, a := range owners {
+		e.agents = append(e.agents, a.Name)
+	}
+	return e
 }
 
 // Error names the agents.
@@ -75,7 +85,7 @@ func (e *ambiguousError) Error() string {
 }
 
 // Hint says what to type.
-func (*ambiguousError) Hint() string { return "name the agent as well: AGENT ACTION ID" }
+func (e *ambiguousError) Hint() string { return "name the agent as well: " + e.how }
 
 // stored is a kind of thing that agents have and ids name: their entries, or their
 // dead letters.
@@ -113,11 +123,7 @@ func (s stored[E]) whose(t target) (map[*config.Agent][]string, error) {
 		case 1:
 			found[owners[0]] = append(found[owners[0]], id)
 		default:
-			names := make([]string, len(owners))
-			for i, a := range owners {
-				names[i] = a.Name
-			}
-			return nil, &ambiguousError{id, names}
+			return nil, ambiguous(id, owners, "AGENT ACTION ID")
 		}
 	}
 	return found, nil

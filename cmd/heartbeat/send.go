@@ -21,7 +21,7 @@ import (
 )
 
 type sendCmd struct {
-	Agent string `arg:"" help:"The agent." complete:"agent"`
+	Agent string `arg:"" optional:"" help:"The agent; --cancel needs none." complete:"agent"`
 	Text  string `arg:"" optional:"" help:"The prompt; \"-\", or none with a pipe, reads it from stdin."`
 	// ID is nil when none is given.
 	ID *string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing, also while the first waits for its time, and fails if its text is another one."`
@@ -75,7 +75,7 @@ Examples:
     heartbeat send --urgent triage "The mail server is down."
     heartbeat send triage --at 18:30 "Sum up the day."
     heartbeat send triage --in 2h --reply-to phone "Is the build green now?"
-    heartbeat send triage --cancel ID
+    heartbeat send --cancel ID
     heartbeat send triage -- "- a prompt that begins with a dash"`
 }
 
@@ -90,12 +90,12 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	if c.Cancel != "" {
+		return c.cancel(ctx, a)
+	}
 	agent, err := a.agent(c.Agent)
 	if err != nil {
 		return nil, err
-	}
-	if c.Cancel != "" {
-		return c.cancel(ctx, a, agent)
 	}
 	prompt, err := c.prompt(a, agent.MaxEntry)
 	if err != nil {
@@ -217,7 +217,9 @@ func (c sendCmd) check() error {
 	case c.CheckTimeout <= 0 || c.CheckTimeout > 24*time.Hour || c.MaxIterations < 0 || c.MaxTime < 0:
 		return usagef("heartbeat send --until-check COMMAND --check-timeout 10m AGENT TEXT", "--check-timeout is from above 0 to 24h; --max-iterations and --max-time are not below 0")
 	case c.Cancel != "" && (c.Text != "" || c.timed() || c.Wait || c.ID != nil || c.ReplyTo != "" || c.Urgent || c.UntilCheck != ""):
-		return usagef("heartbeat send AGENT --cancel ID", "--cancel stands alone: it sends nothing")
+		return usagef("heartbeat send --cancel ID", "--cancel stands alone: it sends nothing")
+	case c.Cancel == "" && c.Agent == "":
+		return usagef("heartbeat send AGENT TEXT", "no agent is named")
 	case c.ID != nil && *c.ID == "":
 		return usagef("heartbeat send --id KEY AGENT TEXT", "--id is empty: the prompt would be accepted each time")
 	}

@@ -115,16 +115,53 @@ type takenBack struct {
 func (t takenBack) text(p *page) { p.printf("taken back from %s: %s\n", t.Agent, t.ID) }
 
 // cancel takes back a prompt that waits for its time.
-func (c sendCmd) cancel(ctx context.Context, a *app, agent *config.Agent) (result, error) {
-	err := send.TakeBack(ctx, a.known, agent, string(c.Cancel))
+func (c sendCmd) cancel(ctx context.Context, a *app) (result, error) {
+	id := string(c.Cancel)
+	agent, err := c.waitsFor(a, id)
+	if err == nil {
+		err = send.TakeBack(ctx, a.known, agent, id)
+	}
 	if errors.Is(err, later.ErrNone) {
+		drop := "inbox drop " + id
+		if c.Agent != "" {
+			drop = "inbox " + c.Agent + " drop " + id
+		}
 		return nil, &failure{
-			status: exitError, hint: fmt.Sprintf("%s next lists those that wait; if it was sent, %[1]s inbox %s drop %s takes it out of the queue", a.ours(), agent.Name, c.Cancel),
-			err: fmt.Errorf("cannot take back %q: %w", c.Cancel, err),
+			status: exitError, hint: fmt.Sprintf("%s next lists those that wait; if it was sent, %[1]s %s takes it out of the queue", a.ours(), drop),
+			err: fmt.Errorf("cannot take back %q: %w", id, err),
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return takenBack{agent.Name, string(c.Cancel)}, nil
+	return takenBack{agent.Name, id}, nil
+}
+
+// waitsFor returns the agent that is named or, without a name, the one for which a prompt
+// with an id waits. With later.ErrNone there is none.
+func (c sendCmd) waitsFor(a *app, id string) (*config.Agent, error) {
+	if c.Agent != "" {
+		return a.agent(c.Agent)
+	}
+	f, err := a.knownFleet()
+	if err != nil {
+		return nil, err
+	}
+	var owners []*config.Agent
+	for _, agent := range f.Agents {
+		p, err := later.Find(agent, id)
+		if err != nil {
+			return nil, fmt.Errorf("cannot tell for which agent %q waits: %w", id, err)
+		}
+		if p != nil {
+			owners = append(owners, agent)
+		}
+	}
+	switch len(owners) {
+	case 0:
+		return nil, later.ErrNone
+	case 1:
+		return owners[0], nil
+	}
+	return nil, ambiguous(id, owners, a.ours()+" send AGENT --cancel "+settings.Quote(id))
 }

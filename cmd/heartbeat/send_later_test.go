@@ -62,7 +62,7 @@ func TestSentLater(t *testing.T) {
 	if out := w.ok("send", "triage", "--in", "4h", "what is far away, too"); !regexp.MustCompile(`(?m)^heartbeat send triage --cancel [0-9a-f]{16} takes it back$`).MatchString(out) {
 		t.Errorf("how to take it back was not said: %q", out)
 	}
-	if out := w.ok("send", "triage", "--cancel", "dropped"); out != "taken back from triage: dropped\n" {
+	if out := w.ok("send", "--cancel", "dropped"); out != "taken back from triage: dropped\n" {
 		t.Errorf("cancel says %q", out)
 	}
 	if o := w.run("send", "triage", "--cancel", "dropped"); o.status != exitError || !strings.Contains(o.stderr, "hint: heartbeat next lists") {
@@ -193,4 +193,34 @@ func TestWhyADuePromptIsNotSent(t *testing.T) {
 		t.Errorf("next -o json says %+v", s)
 	}
 	r.stop()
+}
+
+// TestAPromptIsTakenBackByItsIDAlone: the agent had to be named, although next lists the ids
+// of all agents. Where two have one with the same id, nothing is taken back.
+func TestAPromptIsTakenBackByItsIDAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated+"  builder:\n    dir: agents/builder\n    command: [heartbeat, simulate]\n")
+	w.ok("apply")
+	w.ok("send", "builder", "--in", "2h", "--id", "one", "look")
+	w.ok("send", "builder", "--in", "2h", "--id", "both", "look")
+	w.ok("send", "triage", "--in", "2h", "--id", "both", "look")
+	if out := w.ok("send", "--cancel", "one"); out != "taken back from builder: one\n" {
+		t.Errorf("it says %q", out)
+	}
+	if o := w.run("send", "--cancel", "one"); o.status != exitError || !strings.Contains(o.stderr, `cannot take back "one": no prompt with this id waits`) || !strings.Contains(o.stderr, "heartbeat inbox drop one takes it out") {
+		t.Errorf("twice: %+v", o)
+	}
+	if o := w.run("send", "--cancel", "both"); o.status != exitError || !strings.Contains(o.stderr, `cannot tell which "both" is meant: agents triage, builder have one`) || !strings.Contains(o.stderr, "hint: name the agent as well: heartbeat send AGENT --cancel both\n") {
+		t.Errorf("of two agents: %+v", o)
+	}
+	if out := w.ok("next"); strings.Count(out, "both") != 2 {
+		t.Errorf("one of them was taken back:\n%s", out)
+	}
+	if out := w.ok("send", "triage", "--cancel", "both"); out != "taken back from triage: both\n" {
+		t.Errorf("it says %q", out)
+	}
+	if o := w.run("send"); o.status != exitUsage || !strings.Contains(o.stderr, "no agent is named") {
+		t.Errorf("without an agent: %+v", o)
+	}
 }
