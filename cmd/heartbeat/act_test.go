@@ -104,7 +104,7 @@ func TestWhoCutsATurnOffIsToldWhatFollows(t *testing.T) {
 	until(t, "it is given again, as the scheduler knows", func() bool {
 		return strings.Contains(f.run("inbox", "triage", "show", "one").stdout, "attempt:  2, ") && strings.Contains(f.run("status", "-o", "json").stdout, `"work":`)
 	})
-	if out := f.ok("stop", "--now"); !strings.Contains(out, "\ntriage: its turn was cut off; its prompt one is given again (on-orphan: retry)\n") {
+	if out := f.ok("stop", "--now"); !strings.Contains(out, "\ntriage: its turn was cut off; its prompt one is given again by the next run\n") {
 		t.Errorf("stop --now: %s", out)
 	}
 }

@@ -2,18 +2,20 @@ package main
 
 import (
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/status"
 )
 
-// fate is what becomes of the prompt that a session works on when it is ended at
+// fate is what becomes of the prompt that an agent's session works on when it is ended at
 // once; "" if it works on none.
-func fate(of *config.Agent, work *hook.Work) string {
-	if work == nil {
+func fate(of *config.Agent, s status.AgentState) string {
+	if s.Work == nil {
 		return ""
 	}
-	prompt := "its prompt " + handle(work.ID, work.DeliveryID)
+	prompt := "its prompt " + handle(s.Work.ID, s.Work.DeliveryID)
+	if s.Cancelling {
+		return prompt + " is cancelled, as somebody has asked before"
+	}
 	switch of.OnOrphan {
 	case inbox.Retry:
 		return prompt + " is given again (on-orphan: retry)"
@@ -28,7 +30,7 @@ func fates(f *config.Fleet, states []status.AgentState) map[string]string {
 	all := map[string]string{}
 	for _, s := range states {
 		if of := f.Agent(s.Agent); of != nil {
-			if text := fate(of, s.Work); text != "" {
+			if text := fate(of, s); text != "" {
 				all[s.Agent] = text
 			}
 		}

@@ -67,7 +67,7 @@ func (l *leaving) foreseen() map[string]string {
 	all := map[string]string{}
 	for name, a := range l.works {
 		if of := l.of.Agent(name); of != nil {
-			all[name] = "its turn is cut off; " + fate(of, a.Work)
+			all[name] = "its turn is cut off; " + fate(of, a)
 		}
 	}
 	return all

@@ -75,6 +75,8 @@ type AgentState struct {
 	Session string     `json:"session,omitempty"`
 	Phase   hook.Phase `json:"phase,omitempty"`
 	Work    *hook.Work `json:"work,omitempty"`
+	// Cancelling is true while what the agent works on is to be cancelled, and is not yet.
+	Cancelling bool `json:"cancelling,omitempty"`
 	// Tool runs in the session's turn; nil: none. Silent is since when a turn in which
 	// none runs shows no sign of life.
 	Tool   *session.Tool `json:"tool,omitempty"`
