@@ -20,6 +20,16 @@ func lives(p Process) bool {
 	return err == nil && start == p.Start && state != 'Z' && state != 'X'
 }
 
+// StateOf returns the state of a process as ps(1) prints it: T for one that was stopped;
+// 0: it is not known.
+func StateOf(pid int) byte {
+	state, _, err := statOf(pid)
+	if err != nil {
+		return 0
+	}
+	return state
+}
+
 // statOf reads fields 3 and 22 of /proc/PID/stat. It counts after the last ")",
 // because the name before it may contain anything.
 func statOf(pid int) (state byte, start uint64, err error) {

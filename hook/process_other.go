@@ -12,3 +12,6 @@ func lives(p Process) bool {
 	_, err := startTime(p.PID)
 	return err == nil
 }
+
+// StateOf returns the state of a process as ps(1) prints it; 0: it is not known.
+func StateOf(int) byte { return 0 }

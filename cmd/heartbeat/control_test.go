@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook"
 	"heartbeat/internal/testbed"
 )
 
@@ -249,6 +251,7 @@ func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
 		}
 	}
 	signal(syscall.SIGSTOP)
+	until(t, "it is stopped, as far as the system tells", func() bool { state := hook.StateOf(r.cmd.Process.Pid); return state == 'T' || state == 0 })
 	pause := w.command("pause", "triage")
 	errs := &testbed.Output{}
 	pause.Stderr = errs
@@ -258,6 +261,12 @@ func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
 	until(t, "a word about the scheduler", func() bool { return strings.Contains(errs.String(), "does not answer yet") })
 	if o := w.run("status"); !strings.Contains(o.stderr, "cannot reach the running scheduler") || !strings.Contains(o.stdout, "triage") {
 		t.Errorf("status: %+v", o)
+	}
+	goes := fmt.Sprintf("kill -CONT %d", r.cmd.Process.Pid)
+	for _, args := range [][]string{{"status"}, {"doctor"}} {
+		if o := w.run(args...); !strings.Contains(o.stdout, fmt.Sprintf("the scheduler (process %d) does not answer", r.cmd.Process.Pid)) || !strings.Contains(o.stdout, "last seen") || !strings.Contains(o.stdout, goes) {
+			t.Errorf("%q does not say since when, and what helps: %+v", args, o)
+		}
 	}
 	_ = pause.Process.Kill()
 	_ = pause.Wait() // it was killed

@@ -124,6 +124,7 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 		return doctor.Look{}, fmt.Errorf("cannot find the running binary: %w", err)
 	}
 	var scheduler *doctor.Scheduler
+	var mute *status.Mute
 	var addresses []status.Door
 	switch live, err := askStatus(ctx, fleet); {
 	case err == nil:
@@ -132,10 +133,12 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 	case errors.Is(err, control.ErrNotRunning):
 		addresses = doors.Foresee(fleet.Listen)
 	case stateProblem == nil:
-		a.warn(err.Error())
+		if mute = muteBy(err, stateDir); mute == nil {
+			a.warn(err.Error())
+		}
 	}
 	return doctor.Look{
-		Scheduler: scheduler, Doors: addresses, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
+		Scheduler: scheduler, Mute: mute, Doors: addresses, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
 		Budgets: status.BudgetsOf(fleet, stateDir, time.Now()), Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
 	}, nil
 }

@@ -26,7 +26,8 @@ func TestMessagesAndExitStatus(t *testing.T) {
 	}{
 		{"unknown command", []string{"sned"}, 2, []string{"heartbeat: cannot parse the command line: unexpected argument sned, did you mean \"send\"?\n", "hint: heartbeat --help\n"}},
 		{"unknown flag", []string{"send", "--foo"}, 2, []string{"unknown flag --foo", "hint: heartbeat send --help\n"}},
-		{"missing argument", []string{"send"}, 2, []string{"cannot parse the command line: expected \"<agent>", "hint: heartbeat send --help\n"}},
+		{"missing argument", []string{"attach"}, 2, []string{"cannot parse the command line: expected \"<agent>", "hint: heartbeat attach --help\n"}},
+		{"no agent to send to", []string{"send"}, 2, []string{"cannot parse the command line: no agent is named", "hint: heartbeat send AGENT TEXT\n"}},
 		{"unknown output", []string{"version", "-o", "xml"}, 2, []string{"must be one of", "text"}},
 		{"unknown log level", []string{"version", "--log-level", "loud"}, 2, []string{"--log-level: \"loud\" is not a level: write debug, info, warn or error"}},
 		{"a prompt with a dash", []string{"send", "triage", "- dash"}, 2, []string{`hint: heartbeat send --help; a prompt that begins with a dash stands behind --: heartbeat send AGENT -- "TEXT"`}},

@@ -114,6 +114,7 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result,
 	}
 	now := time.Now()
 	all := status.Read(fleet, stateDir, live, now)
+	all.Mute = muteBy(err, stateDir)
 	all.Untold, all.Unpinged = notify.Untold(stateDir, now), notify.Unpinged(stateDir, now)
 	addLines(fleet, &all)
 	if live == nil {
@@ -141,6 +142,15 @@ func foresee(fleet *config.Fleet, all *status.Fleet, ours string) {
 			a.Was = status.Idle // what its last run held it for is gone; of a question on the screen nobody knows
 		}
 	}
+}
+
+// muteBy is the run that has not answered, if an error is that; or nil.
+func muteBy(err error, stateDir string) *status.Mute {
+	none, is := errors.AsType[*control.NoAnswerError](err)
+	if !is {
+		return nil
+	}
+	return none.Mute(notify.Seen(stateDir))
 }
 
 // askPatience is how long a running scheduler may take to answer.

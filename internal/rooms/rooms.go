@@ -76,7 +76,7 @@ var allowed = map[string][]string{
 	},
 	"orchestrator/logs":       {"config", "hook", "hook/durable", "orchestrator/journal", "orchestrator/launch", "orchestrator/transcript"},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign", "hook/handover"},
-	"orchestrator/control":    {"orchestrator", "orchestrator/approval", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "hook/foreign", "ptyrun/peer"},
+	"orchestrator/control":    {"orchestrator", "orchestrator/approval", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook", "hook/flock", "hook/foreign", "ptyrun/peer"},
 	"orchestrator/fleetfile":  {"config", "orchestrator", "orchestrator/status"},
 	"orchestrator/remote":     {"hook/settings"},
 	"orchestrator/service":    {"hook/durable", "hook/settings", "orchestrator", "orchestrator/status"},

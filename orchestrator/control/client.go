@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
@@ -48,6 +49,22 @@ func (e *Error) ExitCode() int { return cmp.Or(e.Exit, 1) }
 type NoAnswerError struct {
 	PID  int // 0: not known
 	Wait time.Duration
+	// State is that of its process, as ps(1) prints it; "": not known.
+	State string
+}
+
+// noAnswer is that a process has not answered since a time.
+func noAnswer(pid int, begin time.Time) *NoAnswerError {
+	e := &NoAnswerError{PID: pid, Wait: time.Since(begin)}
+	if state := hook.StateOf(pid); pid > 0 && state != 0 {
+		e.State = string(rune(state))
+	}
+	return e
+}
+
+// Mute says it to readers of the fleet's state; seen is when the run lived last, or zero.
+func (e *NoAnswerError) Mute(seen time.Time) *status.Mute {
+	return &status.Mute{PID: e.PID, Seen: seen, State: e.State}
 }
 
 // Error says who did not answer, and for how long.
@@ -61,11 +78,7 @@ func (e *NoAnswerError) Error() string {
 
 // Hint says what to do.
 func (e *NoAnswerError) Hint() string {
-	hint := "it may be stopped or overloaded, and will not do it later either"
-	if e.PID > 0 {
-		hint += fmt.Sprintf("; ps -o stat= -p %d prints T for a stopped process, and kill -CONT %d lets it continue", e.PID, e.PID)
-	}
-	return hint
+	return "it will not do it later either; " + e.Mute(time.Time{}).Do("heartbeat")
 }
 
 // Client talks to the run whose socket is in a fleet's runtime directory.
@@ -229,7 +242,7 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 		err = fmt.Errorf("cannot reach the running scheduler: %w", err)
 	}
 	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return &NoAnswerError{int(c.pid.Load()), time.Since(begin)}
+		return noAnswer(int(c.pid.Load()), begin)
 	}
 	if cutOff(err) {
 		return &EndedError{int(c.pid.Load()), what, looks[what]}

@@ -309,7 +309,7 @@ func TestASchedulerThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	} {
 		err := ask()
 		var none *NoAnswerError
-		if !errors.As(err, &none) || !strings.Contains(none.Hint(), "not do it later") {
+		if !errors.As(err, &none) || !strings.Contains(none.Hint(), "not do it later") || !strings.Contains(none.Hint(), fmt.Sprintf("kill %d", os.Getpid())) {
 			t.Errorf("%s: %v, want NoAnswerError", what, err)
 		}
 		if runtime.GOOS == "linux" && none != nil && none.PID != os.Getpid() {

@@ -274,9 +274,22 @@ func checkReplaced(f *Facts, a *Agent) []Finding {
 	}}
 }
 
+// checkAnswer: a run of the fleet that does not answer.
+func checkAnswer(f *Facts) []Finding {
+	m := f.Mute
+	if m == nil {
+		return nil
+	}
+	return []Finding{{
+		Severity: Error, Code: "no-answer", Seen: m.Text(f.Now),
+		Why: "nothing is started or watched meanwhile, and no command reaches it; sessions that live go on with the prompts that are queued",
+		Fix: m.Do(ours(f.ours, "")),
+	}}
+}
+
 // checkReachable: a run that the operator's commands cannot reach.
 func checkReachable(f *Facts, a *Agent) []Finding {
-	if !a.Running || f.Scheduler != nil {
+	if !a.Running || f.Scheduler != nil || f.Mute != nil && f.Mute.PID == a.Holder {
 		return nil
 	}
 	who := "a heartbeat"

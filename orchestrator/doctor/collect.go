@@ -42,6 +42,8 @@ type Look struct {
 	File string
 	// Scheduler is the run that answers for the fleet, or nil.
 	Scheduler *Scheduler
+	// Mute is a run that has the fleet and does not answer, or nil.
+	Mute *status.Mute
 	// Doors are the addresses that the run serves, or that one could or could not open.
 	Doors []status.Door
 	// Untold are the targets that do not get their notices; Unwatched is true where
@@ -101,7 +103,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Doors: l.Doors, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Mute: l.Mute, Doors: l.Doors, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
 	}
 	if c.probed == nil {

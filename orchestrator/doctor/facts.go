@@ -22,6 +22,8 @@ type Facts struct {
 	// false where no run has begun a journal in the state directory.
 	Scheduler  *Scheduler
 	Journalled bool
+	// Mute is that of Look.
+	Mute *status.Mute
 	// Doors are the addresses that the run serves, or that one could or could not open.
 	Doors []status.Door
 	// Untold and Unwatched are those of Look.

@@ -81,6 +81,7 @@ func machineFixtures() []made {
 				f.Agents[0].SecretProblems = []SecretProblem{{Trigger: "t", File: "/x/it's", Err: errors.New("cannot read its secret")}}
 			}, none,
 		},
+		{"no-answer", Error, func(f *Facts) { f.Mute = &status.Mute{PID: 7, State: "T"} }, none},
 		{"target-fails", Warning, func(f *Facts) { f.Untold = []status.Untold{{Target: "phone", Why: "it answers 500"}} }, none},
 		{"ping-fails", Warning, func(f *Facts) { f.Unpinged = &status.Unpinged{Why: "it answers 500"} }, none},
 		{"not-watched", Info, func(f *Facts) { f.Unwatched = true }, none},

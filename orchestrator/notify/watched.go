@@ -23,15 +23,25 @@ const (
 	watchedEvery = time.Minute
 )
 
+// Seen returns when a run of a fleet that has not ended in order was last there, up to a
+// minute early; zero: not known.
+func Seen(stateDir string) time.Time {
+	var last watched
+	if state.Load(filepath.Join(stateDir, watchedFile), &last) != nil || last.Ended {
+		return time.Time{}
+	}
+	return last.Last
+}
+
 // crashed returns the fact that the run before this one did not end in order, or nil.
 func (w *Watch) crashed() []notice.Fact {
-	var before watched
-	if state.Load(filepath.Join(w.opt.StateDir, watchedFile), &before) != nil || before.Ended || before.Last.IsZero() {
+	before := Seen(w.opt.StateDir)
+	if before.IsZero() {
 		return nil
 	}
 	return []notice.Fact{{
-		Key: "/" + string(notice.Crashed), Kind: notice.Crashed, Urgent: true, Since: before.Last,
-		Text: fmt.Sprintf("the one before it was last seen at %s: nobody watched for about %s", before.Last.Local().Format("Mon 2006-01-02 15:04"), about(w.began.Sub(before.Last))),
+		Key: "/" + string(notice.Crashed), Kind: notice.Crashed, Urgent: true, Since: before,
+		Text: fmt.Sprintf("the one before it was last seen at %s: nobody watched for about %s", before.Local().Format("Mon 2006-01-02 15:04"), about(w.began.Sub(before))),
 		Do:   w.opt.Ours + " status; " + w.opt.Ours + " events",
 	}}
 }

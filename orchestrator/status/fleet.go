@@ -12,6 +12,8 @@ type Fleet struct {
 	Fleet string `json:"fleet"`
 	// Scheduler is the run that answered, or null.
 	Scheduler *Run `json:"scheduler"`
+	// Mute is a run that does not answer, or is null.
+	Mute *Mute `json:"mute,omitempty"`
 	// Untold are the targets that do not get their notices.
 	Untold []Untold `json:"untold,omitempty"`
 	// Unpinged says that the ping of the run does not arrive, or is null.
@@ -53,6 +55,10 @@ const MendPing = "correct ping: in the file, or what it names"
 // most urgent first.
 func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 	all := []Trouble{}
+	if m := f.Mute; m != nil {
+		s := sign{what: NoAnswer, since: m.Seen, text: m.Text(now), do: step{words: m.Do(ours)}, then: step{words: m.Then()}}
+		all = append(all, s.of("", ours))
+	}
 	for _, d := range f.Doors {
 		if d.Problem != "" {
 			s := sign{what: NotListening, since: d.Since, text: "requests have not been accepted for " + Age(now.Sub(d.Since)), why: d.Problem, do: step{command: "doctor"}}

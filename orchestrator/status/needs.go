@@ -15,6 +15,7 @@ type Word string
 
 // The kinds, in the order in which they are shown: most urgent first.
 const (
+	NoAnswer       Word = "no-answer"      // a scheduler runs the fleet, and does not answer
 	QueueAsks      Word = "queue-asks"     // the queue does not know where to continue
 	DirectoryLost  Word = "directory-lost" // it is not the one that the run has locked
 	Unusable       Word = "unusable"       // its directory, its queue or what is kept of it cannot be used
@@ -46,7 +47,7 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, PingFails, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
+		NoAnswer, QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, PingFails, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
 		CannotWork, WasHeld, WasFailing,
 		QueueFull, HasDeadLetters, ToolsRefused, IsPaused, NobodyRuns, Behind,
 	}

@@ -122,8 +122,8 @@ func TestTroubles(t *testing.T) {
 		},
 	}
 	kinds := slices.DeleteFunc(Words(), func(w Word) bool {
-		return w == NobodyRuns || w == Behind || w == NotListening || w == TargetFails || w == PingFails
-	}) // see TestObstacle, TestDoors, TestUntold
+		return w == NobodyRuns || w == Behind || w == NoAnswer || w == NotListening || w == TargetFails || w == PingFails
+	}) // see TestObstacle, TestMute, TestDoors, TestUntold
 	if diff := cmp.Diff(slices.Sorted(slices.Values(kinds)), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
 		t.Errorf("kinds without a case: %s", diff)
 	}

@@ -1,0 +1,61 @@
+package status
+
+import (
+	"fmt"
+	"time"
+)
+
+// Mute is a run that has the fleet, and does not answer.
+type Mute struct {
+	PID int `json:"pid"` // 0: not known
+	// Seen is when it demonstrably lived last, up to a minute early; zero: not known.
+	Seen time.Time `json:"seen,omitzero"`
+	// State is its process's, as ps(1) prints it; "": not known.
+	State string `json:"state,omitempty"`
+}
+
+// Text says who does not answer, why as far as that is known, and since when.
+func (m Mute) Text(now time.Time) string {
+	text := "the scheduler does not answer"
+	if m.PID > 0 {
+		text = fmt.Sprintf("the scheduler (process %d) does not answer", m.PID)
+	}
+	switch m.State {
+	case "T":
+		text += ": a signal has stopped it"
+	case "t":
+		text += ": a debugger has stopped it"
+	case "D":
+		text += ": it waits for a disk"
+	}
+	if !m.Seen.IsZero() {
+		text += fmt.Sprintf("; it was last seen %s ago, at %s", Age(max(0, now.Sub(m.Seen))), m.Seen.Local().Format(time.DateTime))
+	}
+	return text
+}
+
+// Do is what to do about it; ours is how a command line for the fleet begins.
+func (m Mute) Do(ours string) string {
+	again := "then " + ours + " run"
+	switch {
+	case m.State == "T":
+		return fmt.Sprintf("kill -CONT %d", m.PID)
+	case m.State == "t":
+		return "let the debugger go on, or end it"
+	case m.State == "D":
+		return "look at the disk or the network file system of the fleet's directories; it goes on when that answers"
+	case m.PID == 0:
+		return "find it (ps -C heartbeat) and see whether it is stopped or hangs"
+	case m.State == "": // the system does not tell
+		return fmt.Sprintf("ps -o stat= -p %[1]d; if that prints T, kill -CONT %[1]d; if it stays mute, kill %[1]d, or kill -KILL %[1]d, ends it and its sessions, %[2]s", m.PID, again)
+	}
+	return fmt.Sprintf("wait, if the machine is busy; if it stays mute, kill %[1]d, or kill -KILL %[1]d, ends it and its sessions, %[2]s", m.PID, again)
+}
+
+// Then is what follows.
+func (m Mute) Then() string {
+	if m.State == "T" {
+		return "it goes on where it was; prompts wait as they stand"
+	}
+	return ""
+}
