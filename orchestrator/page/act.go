@@ -111,9 +111,10 @@ func parseDeed(form url.Values) (*deed, order, bool) {
 	return nil, order{}, false
 }
 
-// Text returns what was filled in for the order's agent.
+// Text returns what was filled in for what the order is about: the last of its words, an agent
+// or one of its requests.
 func (o order) Text() string {
-	return strings.ReplaceAll(o.Form.Get("text-"+o.Args[0]), "\r\n", "\n")
+	return strings.ReplaceAll(o.Form.Get("text-"+o.Args[len(o.Args)-1]), "\r\n", "\n")
 }
 
 // what distinguishes the orders of one form: the button, and what was filled in for it.

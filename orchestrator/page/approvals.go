@@ -23,8 +23,14 @@ type Approvals interface {
 	Answer(ctx context.Context, id string, a approval.Answer) (approval.Request, error)
 }
 
-// mostDone is how many answered requests are listed.
-const mostDone = 20
+// mostDone is how many answered requests are listed, mostWhole how many of those that wait are
+// in the list as on their own pages: whole, with what answers them. longestWhole is how many
+// bytes there may be to read beside the question.
+const (
+	mostDone     = 20
+	mostWhole    = 20
+	longestWhole = 4 << 10
+)
 
 // approvalURL is the address of a request's page.
 func approvalURL(id string) string { return Root + "approvals/" + url.PathEscape(id) }
@@ -33,6 +39,16 @@ func approvalURL(id string) string { return Root + "approvals/" + url.PathEscape
 type asked struct {
 	approval.Request
 	Acts bool
+	// Listed is true in the list of all requests, where its elements need ids of their own.
+	Listed bool
+}
+
+// Note is the id of the field for a note.
+func (a asked) Note() string {
+	if a.Listed {
+		return "approval-note-" + a.ID
+	}
+	return "approval-note"
 }
 
 // Answerable reports whether there are buttons to answer it.
@@ -43,7 +59,7 @@ func (a asked) Answerable() bool { return a.Acts && a.Waits() && ours.MatchStrin
 func (a asked) Grave() bool { return a.Category == "destroy" || a.Category == "execute" }
 
 // approvals is the page of all requests.
-func (p *Page) approvals(_ context.Context, _ ask) (Sheet, error) {
+func (p *Page) approvals(_ context.Context, q ask) (Sheet, error) {
 	s := Sheet{Title: "Approvals", Crumb: "Approvals"}
 	waiting, unread := p.opt.Approvals.Waiting()
 	done, err := p.opt.Approvals.Done()
@@ -52,12 +68,35 @@ func (p *Page) approvals(_ context.Context, _ ask) (Sheet, error) {
 		problem = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	slices.Reverse(done)
-	html, err := p.draw("approvals", struct {
-		Waiting, Done []approval.Request
-		Problem       string
-	}{waiting, done[:min(len(done), mostDone)], problem})
-	s.Parts = []Part{{ID: "approvals", HTML: html, Polite: true}}
-	return s, err
+	d := drawer{page: p}
+	head := d.part(Part{ID: "approvals", Polite: true}, "approvals", struct {
+		Waiting int
+		Problem string
+	}{len(waiting), problem})
+	list := Part{ID: "approvals-waiting", KidsTag: "div", KidsClass: "asked"}
+	for i, r := range waiting {
+		a := asked{r, q.Acts, true}
+		if i < mostWhole && len(r.Payload) <= longestWhole {
+			list.Kids = append(list.Kids, d.whole(a))
+		} else {
+			list.Kids = append(list.Kids, d.part(a.part(), "approval-link", a))
+		}
+	}
+	s.Parts = []Part{head, list, d.part(Part{ID: "approvals-done"}, "approvals-done", done[:min(len(done), mostDone)])}
+	return s, d.err
+}
+
+// part is the element of a request in the list.
+func (a asked) part() Part { return Part{ID: partID("asked", a.ID)} }
+
+// whole draws a request in the list as its own page has it.
+func (d *drawer) whole(a asked) Part {
+	part := a.part()
+	part.KidsTag = "div"
+	if a.Answerable() {
+		part.Kids = []Part{d.part(Part{ID: partID("approval-answer", a.ID), Still: true}, "approval-answer", a)}
+	}
+	return d.part(part, "approval", a)
 }
 
 // approval is the page of one request: what is asked, what differs in the agent's
@@ -71,7 +110,7 @@ func (p *Page) approval(ctx context.Context, q ask) (Sheet, error) {
 		return Sheet{}, err
 	}
 	s := Sheet{Title: "Approval for " + r.Agent, Crumb: "Approval"}
-	a := asked{r, q.Acts}
+	a := asked{Request: r, Acts: q.Acts}
 	d := drawer{page: p}
 	s.Parts = append(s.Parts, d.part(Part{ID: "approval", Polite: true}, "approval", a))
 	if a.Answerable() {

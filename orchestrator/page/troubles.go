@@ -158,7 +158,7 @@ func (t *trouble) asks(waiting []approval.Request, acts bool) {
 	if len(one) != 1 || len(t.Others) > 0 || !acts {
 		return
 	}
-	if a := (asked{one[0], acts}); a.Answerable() && !a.Grave() && a.Payload == "" {
+	if a := (asked{Request: one[0], Acts: acts}); a.Answerable() && !a.Grave() && a.Payload == "" {
 		t.Reads = false
 		t.Taps = []tap{{Do: "approve " + a.Agent + " " + a.ID, Text: "Approve"}, {Do: "reject " + a.Agent + " " + a.ID, Text: "Reject", Quiet: true}}
 	}
