@@ -168,7 +168,8 @@ func (f *fleet) form(c *http.Client, one tap) url.Values {
 	}
 	form := url.Values{"do": {html.UnescapeString(button[1])}, "key": {key[1]}, "csrf": {csrf[1]}, "back": {"/page/agents/" + one.agent}}
 	if one.text != "" {
-		form.Set("text-"+one.agent, one.text)
+		words := strings.Fields(form.Get("do"))
+		form.Set("text-"+words[len(words)-1], one.text) // of the agent, or of its request
 	}
 	return form
 }
