@@ -1,16 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/doctor"
 	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/service"
+	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -173,6 +176,26 @@ WHY   the
 		p := page{columns: columns}
 		if p.telling(header, rows()); !strings.HasPrefix(p.buf.String(), want) || columns != 12 && p.buf.String() != want {
 			t.Errorf("on %d columns:\n%s", columns, p.buf.String())
+		}
+	}
+}
+
+// TestTheSummaryOfARunHasWholeReasons: on a pipe the last table of run --once was as wide as
+// its longest reason, and on a terminal that was cut.
+func TestTheSummaryOfARunHasWholeReasons(t *testing.T) {
+	t.Parallel()
+	why := "the client asks whether the folder /home/user/agents/triage is trusted, and nobody is there who could answer"
+	r := ran{Summary: &status.Summary{Agents: []status.AgentSummary{{AgentState: status.AgentState{Agent: "triage", State: status.Held, Reason: foreign.Text(why)}}}}}
+	for _, columns := range []int{0, 80, 60, 30} {
+		p := page{columns: columns}
+		r.text(&p)
+		for line := range strings.Lines(p.buf.String()) {
+			if line = strings.TrimSuffix(line, "\n"); width(line) > cmp.Or(columns, pageColumns) {
+				t.Errorf("%d columns on %d: %s", width(line), columns, line)
+			}
+		}
+		if said := strings.Join(strings.Fields(p.buf.String()), " "); columns != 30 && !strings.Contains(said, "nobody is there who could answer") || strings.Contains(said, "…") {
+			t.Errorf("a reason is cut on %d columns:\n%s", columns, p.buf.String())
 		}
 	}
 }
