@@ -130,7 +130,7 @@ func (q question) text(p *page) {
 	}
 	p.lines("", q.Question.Why)
 	if f := q.Question.InFlight; f != nil {
-		p.printf("A session had this prompt (%s): %s\n", string(f.State), firstWords(promptOf(f.RawLine)))
+		p.saidf("A session had this prompt (%s): %s", string(f.State), firstWords(promptOf(f.RawLine)))
 	}
 	q.missing(p)
 	p.printf("\nWhere should it continue?\n")
@@ -255,13 +255,13 @@ func firstWords(prompt string) string {
 }
 
 func (r answered) text(p *page) {
-	p.printf("%s: its queue continues\n", r.Agent)
+	p.saidf("%s: its queue continues", r.Agent)
 	for _, line := range meaning(r.Answer) {
 		p.lines("    ", line)
 	}
 	switch {
 	case r.Paused:
-		p.printf("It is paused: %s resume %s\n", r.ours, r.Agent)
+		p.saidf("It is paused: %s resume %s", r.ours, r.Agent)
 	case !r.Resumed:
 		p.printf("No scheduler runs it now.\n")
 	}

@@ -197,7 +197,7 @@ func (c approvalCmd) answer(ctx context.Context, a *app, client *control.Client,
 
 func (d answeredRequests) text(p *page) {
 	for _, r := range d.Approvals {
-		p.printf("%s of %s: %s\n", r.ID, r.Agent, r.Answered())
+		p.saidf("%s of %s: %s", r.ID, r.Agent, r.Answered())
 	}
 	if !d.Running && len(d.Approvals) > 0 {
 		p.saidf("No scheduler runs the fleet; the next run tells the agent.")
@@ -233,7 +233,7 @@ func (r askedRequest) text(p *page) {
 		p.saidf("asked (%s). End your turn now: the answer is your next prompt. It is a no until a person says yes.", r.ID)
 		return
 	}
-	p.printf("%s\n", r.Answered())
+	p.saidf("%s", r.Answered())
 }
 
 func (r requests) text(p *page) {

@@ -190,8 +190,8 @@ func (v visited) text(p *page) {
 	case v.Detached:
 		p.saidf("detached from %s; its session continues: heartbeat attach %s joins it again", v.Agent, v.Agent)
 	case v.Ended != "":
-		p.printf("the session of %s has ended: %s\n", v.Agent, v.Ended)
+		p.saidf("the session of %s has ended: %s", v.Agent, v.Ended)
 	default:
-		p.printf("the session of %s is gone\n", v.Agent)
+		p.saidf("the session of %s is gone", v.Agent)
 	}
 }

@@ -167,7 +167,7 @@ func runExample(t *testing.T, where, line string, args []string) {
 		w.put("agents/triage/x", "")
 		w.put("agents/builder/x", "")
 		if i := slices.Index(args, "--cancel"); i > 0 && i+1 < len(args) {
-			w.ok("send", args[1], "--in", "1h", "--id", args[i+1], "what is taken back")
+			w.ok("send", "triage", "--in", "1h", "--id", args[i+1], "what is taken back")
 		}
 	}
 	w.put("home/.claude.json", "{}")

@@ -32,8 +32,11 @@ func beginning(file string) string {
 	return text
 }
 
+// fleetCommands are those that are about a fleet.
+const fleetCommands = `answer|apply|approval|attach|cancel|dead-letter|diff|doctor|events|history|inbox|logs|next|notify|page|pause|recover|reload|replies|restart|resume|run|screen|send|series|service|status|stop|trigger|unapply|usage|validate`
+
 // ofFleet finds command lines that are about a fleet and begin with the program alone.
-var ofFleet = regexp.MustCompile(`\bheartbeat (answer|apply|approval|attach|cancel|dead-letter|diff|doctor|events|history|inbox|logs|next|notify|page|pause|recover|reload|replies|restart|resume|run|screen|send|series|service|status|stop|trigger|unapply|usage|validate)\b`)
+var ofFleet = regexp.MustCompile(`\bheartbeat (` + fleetCommands + `)\b`)
 
 // withOurs gives the command lines in a text of ours the beginning that they need: the
 // rooms that wrote them do not know it.

@@ -126,11 +126,11 @@ func (h held) text(p *page) {
 		}
 		switch {
 		case h.Done == "paused" && (a.State == status.Running || a.State == status.Starting || a.State == status.Ending):
-			p.printf("%s: %s; its session ends after its turn\n", a.Agent, paused)
+			p.saidf("%s: %s; its session ends after its turn", a.Agent, paused)
 		case h.Done == "paused" && a.State == status.Stopped:
 			p.saidf("%s: %s; heartbeat run starts nothing for it %s heartbeat resume %s", a.Agent, paused, before, a.Agent)
 		case h.Done == "paused":
-			p.printf("%s: %s\n", a.Agent, paused)
+			p.saidf("%s: %s", a.Agent, paused)
 		default:
 			h.resumed(p, a)
 		}
@@ -150,7 +150,7 @@ func (h held) resumed(p *page, a status.AgentState) {
 	case stays && h.lifted[a.Agent]:
 		does = "no longer paused; " + does
 	}
-	p.printf("%s: %s%s\n", a.Agent, does, stayed(a, h.ours))
+	p.saidf("%s: %s%s", a.Agent, does, stayed(a, h.ours))
 }
 
 // stayed says what a resume has not lifted, and what does; "" if it has.

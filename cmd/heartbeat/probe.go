@@ -145,7 +145,7 @@ func (c probedClient) text(p *page) {
 		labelled(p, "once", seen.String())
 	}
 	if c.Failure != "" {
-		p.printf("  Not all of it could be tried: %s\n", c.Failure)
+		p.saidf("  Not all of it could be tried: %s", c.Failure)
 	}
 }
 

@@ -189,7 +189,7 @@ func (u *unreadLists) add(ours, agent string, err error) {
 // text says for which agents it is not known what they have; what: in words.
 func (u unreadLists) text(p *page, what string) {
 	for i, agent := range u.Unread {
-		p.printf("it is not known what is %s for %s: %s\n", what, agent, u.do[i])
+		p.saidf("it is not known what is %s for %s: %s", what, agent, u.do[i])
 	}
 }
 

@@ -92,7 +92,7 @@ func (c repliesCmd) show(ctx context.Context, a *app, agents []*config.Agent, un
 // nothing is what a command says if it found nothing to print.
 type nothing string
 
-func (n nothing) text(p *page) { p.printf("%s\n", string(n)) }
+func (n nothing) text(p *page) { p.saidf("%s", string(n)) }
 
 // MarshalJSON is null: nothing came before it.
 func (nothing) MarshalJSON() ([]byte, error) { return []byte("null"), nil }

@@ -58,18 +58,18 @@ func (r restarted) text(p *page) {
 			case !r.Now && a.State != status.Ending:
 				p.saidf("%s: its session ends after its turn; queued prompts start another one", a.Agent)
 			case r.Now && fate != "":
-				p.printf("%s: its session ends now; %s\n", a.Agent, fate)
+				p.saidf("%s: its session ends now; %s", a.Agent, fate)
 			default:
 				p.saidf("%s: its session ends now; queued prompts start another one", a.Agent)
 			}
 		case status.Starting:
-			p.printf("%s: its session is only just starting\n", a.Agent)
+			p.saidf("%s: its session is only just starting", a.Agent)
 		case status.Held, status.BackingOff, status.Parked:
 			do, stays := a.Stays(r.ours)
 			if !stays {
 				do = r.ours + " resume " + a.Agent
 			}
-			p.printf("%s: it has no session: it is %s (%s); %s\n", a.Agent, string(a.Shown()), a.Reason, do)
+			p.saidf("%s: it has no session: it is %s (%s); %s", a.Agent, string(a.Shown()), a.Reason, do)
 		default:
 			p.saidf("%s: it has no session; the next prompt starts one", a.Agent)
 		}

@@ -340,7 +340,7 @@ func (s sent) text(p *page) {
 		if !s.At.IsZero() {
 			when = "; it is sent at " + s.At.Format(whenForm)
 		}
-		p.printf("already accepted: %s%s\n", s.ID, when)
+		p.saidf("already accepted: %s%s", s.ID, when)
 		return
 	}
 	if !s.At.IsZero() {

@@ -96,8 +96,8 @@ func moment(text string, now time.Time, zone *time.Location) (time.Time, error) 
 const whenForm = "Mon 2006-01-02 15:04:05 MST"
 
 func (s sent) laterText(p *page) {
-	p.printf("to be sent to %s at %s (in %s): %s\n", s.Agent, s.At.Format(whenForm), status.Span(time.Until(s.At).Round(time.Second)), s.ID)
-	p.printf("%s send %s --cancel %s takes it back\n", p.ours, settings.Quote(s.Agent), settings.Quote(s.ID))
+	p.saidf("to be sent to %s at %s (in %s): %s", s.Agent, s.At.Format(whenForm), status.Span(time.Until(s.At).Round(time.Second)), s.ID)
+	p.saidf("%s send %s --cancel %s takes it back", p.ours, settings.Quote(s.Agent), settings.Quote(s.ID))
 	if s.ReplyTo != "" {
 		p.printf("the reply goes to %s\n", s.ReplyTo)
 	}

@@ -16,14 +16,14 @@ func TestWhoWaitsForAReplySeesWhy(t *testing.T) {
 	until(t, "it says why it waits", func() bool {
 		return strings.Contains(out.String(), "queued, the next one; paused by a person for ")
 	})
-	if text := out.String(); !strings.Contains(text, "; heartbeat resume triage") {
+	if text := unwrapped(out.String()); !strings.Contains(text, "; heartbeat resume triage") {
 		t.Errorf("it does not say what to type: %q", text)
 	}
 	press(t, child, "\x03")
 	if code := exited(t, child); code != exitError {
 		t.Errorf("status %d", code)
 	}
-	if text := out.String(); !strings.Contains(text, "interrupted") || !strings.Contains(text, "the prompt stays queued: heartbeat status triage; heartbeat inbox triage drop mine takes it out") {
+	if text := unwrapped(out.String()); !strings.Contains(text, "interrupted") || !strings.Contains(text, "the prompt stays queued: heartbeat status triage; heartbeat inbox triage drop mine takes it out") {
 		t.Errorf("interrupted, it says %q", text)
 	}
 
@@ -46,3 +46,6 @@ func TestWhoWaitsForAReplySeesWhy(t *testing.T) {
 		t.Errorf("without a terminal: %+v", o)
 	}
 }
+
+// unwrapped is what a terminal shows with each message in one line.
+func unwrapped(text string) string { return strings.ReplaceAll(text, "\r\n  ", " ") }

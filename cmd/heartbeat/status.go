@@ -167,18 +167,18 @@ func askStatus(ctx context.Context, fleet *config.Fleet) (*status.Live, error) {
 }
 
 func (s statusPage) text(p *page) {
-	p.printf("%s\n", s.Summary)
+	p.saidf("%s", s.Summary)
 	if s.Scheduler != nil {
-		p.printf("run by process %s for %s\n", strconv.Itoa(s.Scheduler.PID), status.Span(s.now.Sub(s.Scheduler.Started)))
+		p.saidf("run by process %s for %s", strconv.Itoa(s.Scheduler.PID), status.Span(s.now.Sub(s.Scheduler.Started)))
 		if text := s.StoppingText(s.now); text != "" {
-			p.printf("%s; %s stop --now ends them at once\n", text, s.ours)
+			p.saidf("%s; %s stop --now ends them at once", text, s.ours)
 		}
 		if u := s.Scheduler.Unloaded; u != nil {
-			p.printf("%s\n", unloadedText(u, s.ours))
+			p.saidf("%s", unloadedText(u, s.ours))
 		}
 	}
 	if n := s.Unrun(); n > 0 {
-		p.printf("%s: %s run\n", unrun(n), s.ours)
+		p.saidf("%s: %s run", unrun(n), s.ours)
 	}
 	room := 0
 	if p.rows > 0 { // the table gets what it needs, at most the other half

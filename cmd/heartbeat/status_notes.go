@@ -11,13 +11,13 @@ import (
 func (s statusPage) notes(p *page) {
 	for _, a := range s.Agents {
 		if note := a.Note(s.now); note != "" {
-			p.printf("%s: %s\n", a.Agent, note)
+			p.saidf("%s: %s", a.Agent, note)
 		}
 		if late := a.Late(s.now); late != "" {
-			p.printf("%s: %s\n", a.Agent, late)
+			p.saidf("%s: %s", a.Agent, late)
 		}
 		for _, text := range a.Refusals(s.now) {
-			p.printf("%s: %s\n", a.Agent, text)
+			p.saidf("%s: %s", a.Agent, text)
 		}
 		if a.Line != nil {
 			p.printf("%s\n", shorten(a.Agent+" "+a.Line.Words(s.now), saidColumns(p)))

@@ -134,7 +134,7 @@ func (a *app) withPast(names []string, of func(stateDir string) ([]string, error
 
 func (s spending) text(p *page) {
 	if len(s.Rows) == 0 {
-		p.printf("nothing was spent since %s\n", cmp.Or(s.WholeSince, s.Since).Local().Format(time.DateTime))
+		p.saidf("nothing was spent since %s", cmp.Or(s.WholeSince, s.Since).Local().Format(time.DateTime))
 		s.wholeText(p)
 		return
 	}

@@ -2,13 +2,15 @@ package main
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
 
 	"heartbeat/hook/foreign"
 )
 
 // wrap breaks text at blanks into lines of at most n columns; a longer word gets a
-// line of its own.
+// line of its own. A command line of ours that a line has room for is not broken: it is
+// there to be copied.
 func wrap(text string, n int) []string { return wrapFrom(text, n, n) }
 
 // wrapFrom is wrap for a text whose first line has so many columns and no more. It is
@@ -16,7 +18,8 @@ func wrap(text string, n int) []string { return wrapFrom(text, n, n) }
 func wrapFrom(text string, first, n int) []string {
 	var lines []string
 	line, room := "", first
-	for word := range strings.FieldsSeq(text) {
+	for word := range strings.FieldsSeq(glued(text, n)) {
+		word = strings.ReplaceAll(word, glue, " ")
 		switch {
 		case line == "" && (width(word) <= room || room >= n):
 			line = word
@@ -27,6 +30,22 @@ func wrapFrom(text string, first, n int) []string {
 		}
 	}
 	return append(lines, line)
+}
+
+// ofOurs finds command lines of ours, up to what ends them in a sentence.
+var ofOurs = regexp.MustCompile(`\bheartbeat(?: --?[a-z]+ \S+)* (?:` + fleetCommands + `|explain|help|init|man|version)\b(?: [^\s;,:()\x60]*[^\s;,:().\x60])*`)
+
+// glue stands for a blank at which a line is not broken. No text has one.
+const glue = "\x00"
+
+// glued is a text whose command lines are one word each, as far as they fit into n columns.
+func glued(text string, n int) string {
+	return ofOurs.ReplaceAllStringFunc(text, func(line string) string {
+		if width(line) > n {
+			return line
+		}
+		return strings.ReplaceAll(line, " ", glue)
+	})
 }
 
 // prose is how wide lines of text are: the page, or a narrower terminal.

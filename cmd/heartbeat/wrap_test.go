@@ -145,6 +145,21 @@ func TestACommandToCopyIsNotWrapped(t *testing.T) {
 	}
 }
 
+// TestACommandInProseIsInOneLine as far as a line has room for it: it is there to be copied.
+func TestACommandInProseIsInOneLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"it is paused by a person; heartbeat resume triage":                                       "it is paused by a person;|heartbeat resume triage",
+		"heartbeat next lists them; heartbeat -f a.yaml inbox triage drop one. It is queued then": "heartbeat next lists them;|heartbeat -f a.yaml inbox triage|drop one. It is queued then",
+		"once more (heartbeat send a --cancel one), or so":                                        "once more|(heartbeat send a --cancel one),|or so",
+		"what heartbeat does not run is not run by it at all":                                     "what heartbeat does not run is|not run by it at all",
+	} {
+		if got := strings.Join(wrap(text, 32), "|"); got != want {
+			t.Errorf("%q is %q", text, got)
+		}
+	}
+}
+
 // TestATellingTable has all of its last column, also where nobody says how wide the page is.
 func TestATellingTable(t *testing.T) {
 	t.Parallel()
