@@ -18,7 +18,7 @@ func (s *Scheduler) Restart(now bool, names ...string) ([]status.AgentState, err
 	var err error
 	s.happened(nil, func(time.Time) {
 		var all []*member
-		if s.fleet.stage == stopping {
+		if s.ends() {
 			err = notTo("restart", names)
 		} else {
 			all, err = s.fleet.named(names)

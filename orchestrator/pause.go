@@ -95,7 +95,7 @@ func (s *Scheduler) toEach(verb string, names []string, keep func(*member, *memo
 	defer s.changing.Unlock()
 	s.mu.Lock()
 	all, err := s.fleet.named(names)
-	if s.fleet.stage == stopping {
+	if s.ends() {
 		err = notTo(verb, names)
 	}
 	now, kept := time.Now(), memory.Pauses{}

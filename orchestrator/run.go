@@ -68,6 +68,12 @@ func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
 	s.queues.lookAtAll(func(int) bool { return true })
 }
 
+// ends reports whether the run is stopping, or is asked to and has not begun with it: a reload
+// is carried out first. The lock is held.
+func (s *Scheduler) ends() bool {
+	return s.fleet.stage == stopping || s.work != nil && s.work.Err() != nil
+}
+
 // stop starts nothing new and ends what runs: turns may finish within
 // shutdown-grace, everything else ends at once.
 func (s *Scheduler) stop() {

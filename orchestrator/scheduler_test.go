@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
 	"os"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
@@ -492,6 +494,31 @@ func TestShutdownGraceEndsAndSoDoesAskingTwice(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestARunThatIsAskedToStopRestartsNothing: while a reload was carried out, which comes
+// before the stop, restart and trigger said that they would do what no run did.
+func TestARunThatIsAskedToStopRestartsNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		r.set("a", stuckOn(inbox.Started, false))
+		r.send("a", 1)
+		ctx, stop := context.WithCancel(t.Context())
+		done := r.start(ctx)
+		r.sleep(boot)
+		r.s.changing.Lock() // as a reload does
+		stop()
+		<-r.s.work.Done()
+		if _, err := r.s.Restart(false, "a"); !errors.Is(err, errStopping) {
+			t.Errorf("restart: %v", err)
+		}
+		if _, err := r.s.Trigger(t.Context(), "a"); !errors.Is(err, errStopping) {
+			t.Errorf("trigger: %v", err)
+		}
+		r.s.changing.Unlock()
+		r.s.EndNow()
+		<-done
+	})
 }
 
 func TestNothingIsWantedOfARunThatStops(t *testing.T) {

@@ -48,7 +48,7 @@ func (s *Scheduler) fireAll(ctx context.Context, m *member, cfg *config.Agent) {
 // all of them, and returns when they have fired.
 func (s *Scheduler) Trigger(ctx context.Context, name string, triggers ...string) ([]firing.Fired, error) {
 	s.mu.Lock()
-	m, stopped := s.fleet.find(name), s.fleet.stage == stopping
+	m, stopped := s.fleet.find(name), s.ends()
 	var cfg *config.Agent
 	if m != nil {
 		cfg = m.Declared()
