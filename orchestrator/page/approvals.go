@@ -69,11 +69,11 @@ func (p *Page) approvals(_ context.Context, q ask) (Sheet, error) {
 	}
 	slices.Reverse(done)
 	d := drawer{page: p}
-	head := d.part(Part{ID: "approvals", Polite: true}, "approvals", struct {
+	list := Part{ID: "approvals", KidsTag: "div", KidsClass: "asked"}
+	list.Kids = append(list.Kids, d.part(Part{ID: "approvals-head", Tag: "div", Polite: true}, "approvals", struct {
 		Waiting int
 		Problem string
-	}{len(waiting), problem})
-	list := Part{ID: "approvals-waiting", KidsTag: "div", KidsClass: "asked"}
+	}{len(waiting), problem}))
 	for i, r := range waiting {
 		a := asked{r, q.Acts, true}
 		if i < mostWhole && len(r.Payload) <= longestWhole {
@@ -82,7 +82,10 @@ func (p *Page) approvals(_ context.Context, q ask) (Sheet, error) {
 			list.Kids = append(list.Kids, d.part(a.part(), "approval-link", a))
 		}
 	}
-	s.Parts = []Part{head, list, d.part(Part{ID: "approvals-done"}, "approvals-done", done[:min(len(done), mostDone)])}
+	s.Parts = []Part{list}
+	if len(done) > 0 {
+		s.Parts = append(s.Parts, d.part(Part{ID: "approvals-done"}, "approvals-done", done[:min(len(done), mostDone)]))
+	}
 	return s, d.err
 }
 
