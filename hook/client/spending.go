@@ -45,12 +45,15 @@ type Spending struct {
 	At time.Time
 	// Asks is true for a question to the model, from whomever: a turn begins.
 	Asks bool
-	// AsksAgain is true for results of tools, which go to the model again.
-	AsksAgain bool
+	// AsksAgain is true for results of tools, which go to the model again. Cut is true for
+	// the result of a tool that a person has interrupted, which does not.
+	AsksAgain, Cut bool
 	// Message is the id of the model's answer. Several lines may have it; the Tokens of
 	// the last one count.
 	Message string
 	Tokens  Tokens
+	// Calls is true where the answer calls tools, whose results follow.
+	Calls bool
 	// Fails is true if the client says, in place of the model, that there was no answer.
 	Fails bool
 	// Compacts is true where the client has had the conversation summed up: a call of
@@ -80,8 +83,9 @@ func spending(line []byte) (s Spending, tells bool) {
 	has := func(text string) bool { return bytes.Contains(line, []byte(text)) }
 	switch user := has(`"type":"user"`); {
 	case user && has(`"type":"tool_result"`): // may be long, and its text is not needed
-		s.AsksAgain = !has(notes[0])
-		return s, s.AsksAgain
+		s.Cut = has(notes[0])
+		s.AsksAgain = !s.Cut
+		return s, true
 	case user, has(`"usage":`), has(`"cost-state"`):
 		return readSpending(line)
 	}
@@ -138,6 +142,7 @@ func readSpending(line []byte) (s Spending, tells bool) {
 	case r.Type == "assistant" && r.Message.ID != "" && len(r.Message.ID) <= maxID:
 		u := r.Message.Usage
 		s.Message, s.Tokens = r.Message.ID, Tokens{counted(u.Input), counted(u.Output), counted(u.CacheRead), counted(u.CacheWrite)}
+		s.Calls = bytes.Contains(r.Message.Content, []byte(`"type":"tool_use"`)) // in a text its quotes are escaped
 		return s, true
 	}
 	return s, false

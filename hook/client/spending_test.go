@@ -19,13 +19,21 @@ func TestSpending(t *testing.T) {
 		line string
 		want Spending
 	}{
-		"an answer":        {answer(`{"input_tokens":1000,"cache_creation_input_tokens":2000,"cache_read_input_tokens":5000,"output_tokens":77,"service_tier":"standard","iterations":[]}`), Spending{At: at, Message: "msg_1", Tokens: Tokens{1000, 77, 5000, 2000}}},
-		"beyond reason":    {answer(`{"input_tokens":1e300,"output_tokens":-1,"cache_read_input_tokens":20000001,"cache_creation_input_tokens":1}`), Spending{At: at, Message: "msg_1", Tokens: Tokens{CacheWrite: 1}}},
+		"an answer":     {answer(`{"input_tokens":1000,"cache_creation_input_tokens":2000,"cache_read_input_tokens":5000,"output_tokens":77,"service_tier":"standard","iterations":[]}`), Spending{At: at, Message: "msg_1", Tokens: Tokens{1000, 77, 5000, 2000}}},
+		"beyond reason": {answer(`{"input_tokens":1e300,"output_tokens":-1,"cache_read_input_tokens":20000001,"cache_creation_input_tokens":1}`), Spending{At: at, Message: "msg_1", Tokens: Tokens{CacheWrite: 1}}},
+		"a call of a tool": {
+			`{"type":"assistant","message":{"id":"msg_1","model":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}],"usage":{"input_tokens":3}},` + stamp + `}`,
+			Spending{At: at, Message: "msg_1", Tokens: Tokens{Input: 3}, Calls: true},
+		},
+		"words about a call": {
+			`{"type":"assistant","message":{"id":"msg_1","model":"m","content":[{"type":"text","text":"\"type\":\"tool_use\""}],"usage":{"input_tokens":3}},` + stamp + `}`,
+			Spending{At: at, Message: "msg_1", Tokens: Tokens{Input: 3}},
+		},
 		"of the client":    {`{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error"}],"usage":{"input_tokens":0}},"isApiErrorMessage":true,` + stamp + `}`, Spending{At: at, Fails: true}},
 		"a prompt":         {`{"type":"user","message":{"role":"user","content":"begin"},` + stamp + `}`, Spending{At: at, Asks: true}},
 		"a hook's words":   {`{"type":"user","message":{"role":"user","content":"Stop hook feedback:\n[x]: y"},"isMeta":true,` + stamp + `}`, Spending{At: at, Asks: true}},
 		"a tool's result":  {`{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":"\"usage\":"}]},` + stamp + `}`, Spending{AsksAgain: true}},
-		"a tool cut off":   {`{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":"[Request interrupted by user for tool use]"}]},` + stamp + `}`, Spending{}},
+		"a tool cut off":   {`{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":"[Request interrupted by user for tool use]"}]},` + stamp + `}`, Spending{Cut: true}},
 		"a compaction":     {`{"type":"user","message":{"role":"user","content":"This session is being continued"},"isCompactSummary":true,` + stamp + `}`, Spending{At: at, Compacts: true}},
 		"interrupted":      {`{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]},` + stamp + `}`, Spending{At: at}},
 		"what it has cost": {`{"type":"cost-state","sessionId":"s","totalCostUSD":0.02672,"modelUsage":{}}`, Spending{Cost: 0.02672}},

@@ -387,6 +387,61 @@ func TestBillsOfAThousandEntriesAndKills(t *testing.T) {
 	}
 }
 
+// TestTurnsThatAKilledClientHadNotWrittenDownAreUnseen: a client writes its transcript
+// behind. Of entries that were done, and of a subagent's task, nothing said that their
+// calls are not counted.
+func TestTurnsThatAKilledClientHadNotWrittenDownAreUnseen(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		entries []string
+		shimToo bool
+	}{
+		"one entry":                   {[]string{"plain"}, false},
+		"several":                     {[]string{"plain", "with tools", "plain"}, false},
+		"a subagent's too":            {[]string{"plain", "with a subagent"}, false},
+		"the shim was killed as well": {[]string{"plain", "with tools", "plain"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBills(t, client{name: "simulate"}, 1, "mode: persist")
+			b.writesNothing()
+			m, n := b.members[0], len(tt.entries)
+			queue := filepath.Join(b.Dir, "agents", m.name, ".heartbeat", "inbox.jsonl")
+			if err := appendText(queue, strings.Join(tt.entries, "\n")+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			s := b.start()
+			b.Until("all are done", func() bool { return len(b.doneBy(m.name)) == n })
+			r := b.sessionOf(m.name)
+			signals := []error{syscall.Kill(r.Client.PID, syscall.SIGSTOP)} // it cannot end in order
+			if tt.shimToo {
+				b.Until("its records are begun", func() bool {
+					begun, err := filepath.Glob(filepath.Join(b.Dir, "state", "*", "usage", m.name+".jsonl"))
+					return err == nil && len(begun) > 0
+				})
+				signals = append(signals, syscall.Kill(r.Shim.PID, syscall.SIGKILL))
+			}
+			if err := errors.Join(append(signals, syscall.Kill(r.Client.PID, syscall.SIGKILL))...); err != nil {
+				t.Fatal(err)
+			}
+			b.Until("its end is noticed", func() bool { return strings.Contains(b.must("", "events", m.name), "crashed") })
+			s.stop()
+			got := b.recorded(m.name)
+			if calls, _ := b.counted(m.token); got.Unseen < int64(n) || got.Turns+got.Unseen > calls {
+				t.Errorf("%+v of %d entries; the API has counted %d calls", got, n, calls)
+			}
+		})
+	}
+}
+
+// writesNothing has clients write their transcripts when they end in order.
+func (b *bills) writesNothing() {
+	b.t.Helper()
+	slow := filepath.Join(b.Dir, "slow.json")
+	b.write(slow, `{"transcript-delay": "1h"}`)
+	b.edit("simulate, --api", "simulate, --api, --script, "+strconv.Quote(slow))
+}
+
 // TestWhoNeverStopsSpendingIsStopped: within one hand-over of a day's budget, and in
 // the turn where an entry has one. That entry is a dead letter, and not given again.
 func TestWhoNeverStopsSpendingIsStopped(t *testing.T) {

@@ -174,8 +174,9 @@ func (b *bill) missing(stateDir, agent string) ([]usage.Record, error) {
 	return left, nil
 }
 
-// closeBill counts the rest when the client has ended; inTurn, within a turn.
-func (s *shim) closeBill(now time.Time, inTurn bool) {
+// closeBill counts the rest when the client has ended; inTurn is since when a turn ran
+// then, zero: none ran.
+func (s *shim) closeBill(now, inTurn time.Time) {
 	b := &s.bill
 	if b.kept.Transcript == "" { // our hooks were never called
 		path, _ := s.conversation(cmp.Or(s.spec.Resume, s.spec.Session))
@@ -187,7 +188,7 @@ func (s *shim) closeBill(now time.Time, inTurn bool) {
 	if err := b.reader.LookAtAll(b.kept.Transcript, now, &b.counter); err != nil {
 		s.failed.about("cannot read what the session costs", err, now)
 	}
-	b.counter.Close(inTurn)
+	b.counter.Close(!inTurn.IsZero(), unwritten(s.record, inTurn, b.counter.Tail(), now)...)
 	s.recordBill(now.Add(time.Microsecond), false)
 }
 

@@ -112,7 +112,7 @@ func TestRecordsThatCannotBeReadBackAreKept(t *testing.T) {
 	if err := os.Remove(folder); err != nil {
 		t.Fatal(err)
 	}
-	s.closeBill(now.Add(10*recordInTurn), false)
+	s.closeBill(now.Add(10*recordInTurn), time.Time{})
 	var got usage.Sum
 	if err := usage.Read(l.stateDir, "a", time.Time{}, func(r usage.Record) { got = got.Plus(r.Sum) }); err != nil || got.Calls != 1 || got.Input != 3 {
 		t.Errorf("recorded %+v, %v", got, err)

@@ -263,7 +263,7 @@ func Alive(p hook.Process) bool {
 
 // finish ends the client's whole tree and returns how the session ended.
 func (s *shim) finish(ctx context.Context, e ending) *Outcome {
-	inTurn := s.record.Phase == hook.Turn
+	inTurn := turnSince(s.record, time.Time{})
 	if e.abandon {
 		s.abandon(ctx)
 	}
@@ -285,7 +285,7 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	if e.exited && s.stopped() {
 		s.settled(ctx, spoken(s.record))
 	}
-	s.closeBill(time.Now(), inTurn || s.record.Phase == hook.Turn)
+	s.closeBill(time.Now(), turnSince(s.record, inTurn))
 	s.heeds(ctx)
 	o := s.outcome(e, exit, shown)
 	o.Untaken = s.untaken(exit)

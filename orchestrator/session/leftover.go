@@ -31,6 +31,7 @@ type Leftover struct {
 	Shim    hook.Process `json:"shim"`
 	Group   string       `json:"group,omitempty"` // the control group, as ptyrun.PlanGroup names it
 	At      time.Time    `json:"at"`
+	Home    string       `json:"home,omitempty"` // where its record is
 	// Grace is the session's own, from SIGTERM to SIGKILL; 0: not recorded.
 	Grace time.Duration `json:"grace,omitempty"`
 
@@ -49,7 +50,7 @@ func leftoverPath(stateDir, session string) string {
 func (s *shim) keepLeftover() error {
 	l := Leftover{
 		Agent: s.spec.Agent, Session: s.spec.Session, Cookie: s.spec.Token,
-		Shim: s.record.Shim, Group: s.term.group, At: time.Now(), Grace: s.spec.Grace,
+		Shim: s.record.Shim, Group: s.term.group, At: time.Now(), Home: s.spec.Home, Grace: s.spec.Grace,
 	}
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -115,7 +116,7 @@ func (l Leftover) settle(stateDir string) error {
 	if shims, err := Shims(stateDir); err == nil && !slices.Contains(slices.Collect(maps.Values(shims)), l.Agent) {
 		dropped = dropSettings(stateDir, l.Agent)
 	}
-	if err := usage.Settle(stateDir, l.Agent, l.Session, time.Now()); err != nil {
+	if err := usage.Settle(stateDir, l.Agent, l.Session, time.Now(), l.unwritten); err != nil {
 		return errors.Join(dropped, err)
 	}
 	return errors.Join(dropped, os.Remove(l.path))

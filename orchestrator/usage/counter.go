@@ -30,6 +30,7 @@ type Counter struct {
 	asked    bool // the model was asked and has not answered yet
 	again    bool // the model was asked once more within a turn
 	askedFor string
+	tail     tail
 	// total is the last reported cost of the conversation, reported at toldAt. loose
 	// is the part of it that belongs to answers not seen yet.
 	total  float64
@@ -92,6 +93,14 @@ func (c *Counter) at(t time.Time) *share {
 	return c.share(c.works[i].Of)
 }
 
+// shareOf returns the share of a delivery, or that of the entry in work if it has none.
+func (c *Counter) shareOf(delivery string) *share {
+	if s := c.shares[delivery]; s != nil {
+		return s
+	}
+	return c.at(time.Time{})
+}
+
 func (c *Counter) share(o Of) *share {
 	s := c.shares[o.Delivery]
 	if s == nil {
@@ -109,13 +118,14 @@ func (c *Counter) share(o Of) *share {
 // Take counts a line of a transcript. aside is true for a subagent's transcript, whose
 // prompts do not count as turns.
 func (c *Counter) Take(s client.Spending, aside bool) {
+	c.tail.take(s, aside)
 	switch {
 	case s.Cost > 0:
 		c.whole(s)
 		c.Told(s.Cost, time.Time{})
 	case s.Compacts:
 		c.compacts(c.at(s.At))
-	case aside && (s.Asks || s.AsksAgain || s.Fails):
+	case s.Cut, aside && (s.Asks || s.AsksAgain || s.Fails):
 	case s.Asks:
 		c.asks(c.at(s.At))
 	case s.AsksAgain:
@@ -190,7 +200,7 @@ func (c *Counter) remember(id string, a answer) {
 // Base sets what the conversation had cost before the session.
 func (c *Counter) Base(total float64) {
 	if !c.known {
-		c.total, c.known = total, true
+		c.total, c.known, c.tail.before = total, true, total
 	}
 }
 
@@ -272,12 +282,24 @@ func (c *Counter) divide() {
 	c.loose = 0
 }
 
-// Close ends the session: no report follows. inTurn says that it ended within a turn. A
-// client that was killed may not have written that turn's prompt: the turn is unseen then,
-// as the model may have answered it.
-func (c *Counter) Close(inTurn bool) {
-	if s := c.at(time.Time{}); inTurn && !s.asked && s.sum.Calls == 0 {
+// Close ends the session: no report follows. inTurn says that it ended within a turn.
+// What a client that was killed had no time to write is unseen, as the model may have
+// answered it: that turn, if nothing of it was written; the end of a turn that stops at
+// a call of a tool; and the turns in unwritten (see Unwritten), which names the delivery
+// of each, or "".
+func (c *Counter) Close(inTurn bool, unwritten ...string) {
+	s := c.at(time.Time{})
+	switch {
+	case c.tail.told: // the client has ended in order: it has written everything
+	case len(unwritten) > 0:
+		for _, delivery := range unwritten {
+			c.shareOf(delivery).sum.Unseen++
+		}
+	case inTurn && !s.asked && s.sum.Calls == 0:
 		s.sum.Unseen++
+	}
+	if c.tail.calls && !c.asked && !c.again {
+		c.shareOf(c.askedFor).sum.Unseen++
 	}
 	c.cutOff()
 	c.untold()

@@ -382,16 +382,24 @@ func TestWhatTheClientAsksItselfIsCounted(t *testing.T) {
 // on a tool's result nothing said that a call is missing.
 func TestAnAnswerThatWasCutOffIsUnseen(t *testing.T) {
 	t.Parallel()
-	again := client.Spending{AsksAgain: true}
+	again, calls := client.Spending{AsksAgain: true}, answers(2, "b", 1, 1)
+	calls.Calls = true
 	for name, tt := range map[string]struct {
 		then   []client.Spending
 		unseen int64
 	}{
-		"killed":        {[]client.Spending{again}, 1},
-		"answered":      {[]client.Spending{again, answers(3, "b", 1, 1)}, 0},
-		"refused":       {[]client.Spending{again, {At: at(3), Fails: true}}, 0},
-		"a next prompt": {[]client.Spending{again, asks(3), answers(4, "b", 1, 1)}, 1},
-		"one more line": {[]client.Spending{answers(2, "a", 10, 2), again, answers(2, "a", 10, 3)}, 1},
+		"killed":          {[]client.Spending{again}, 1},
+		"answered":        {[]client.Spending{again, answers(3, "b", 1, 1)}, 0},
+		"refused":         {[]client.Spending{again, {At: at(3), Fails: true}}, 0},
+		"a next prompt":   {[]client.Spending{again, asks(3), answers(4, "b", 1, 1)}, 1},
+		"one more line":   {[]client.Spending{answers(2, "a", 10, 2), again, answers(2, "a", 10, 3)}, 1},
+		"a call":          {[]client.Spending{calls}, 1},
+		"its result":      {[]client.Spending{calls, again}, 1},
+		"both":            {[]client.Spending{calls, again, calls, again}, 1},
+		"its answer":      {[]client.Spending{calls, again, answers(4, "c", 1, 1)}, 0},
+		"a call cut":      {[]client.Spending{calls, {Cut: true}}, 0},
+		"ended":           {[]client.Spending{calls, {Cost: 1}}, 0},
+		"what was copied": {[]client.Spending{{Cost: 0.5}, calls}, 1},
 	} {
 		c := &Counter{}
 		c.Base(0)
@@ -449,6 +457,38 @@ func TestATurnThatIsInNoTranscriptIsUnseen(t *testing.T) {
 		c.Close(tt.inTurn)
 		if got := c.All(); got.Unseen != tt.unseen {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestTurnsThatWereNotWrittenAreUnseen, each with its entry, as far as that is known. A
+// client that has ended in order has written everything.
+func TestTurnsThatWereNotWrittenAreUnseen(t *testing.T) {
+	t.Parallel()
+	one, two := Of{Delivery: "1"}, Of{Delivery: "2"}
+	lost := []Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Unseen: 1, Unpriced: 1}}, {two, Sum{Unseen: 2}}}
+	for name, tt := range map[string]struct {
+		before, after float64 // what the client has written of the whole cost
+		want          []Part
+	}{
+		"killed":         {0, 0, lost},
+		"a copy":         {5, 0, lost}, // of an older conversation
+		"ended in order": {0, 5.5, []Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}}},
+	} {
+		c := &Counter{}
+		c.Base(5)
+		c.Take(client.Spending{Cost: tt.before}, false)
+		c.Works(one, at(0))
+		c.Take(asks(1), false)
+		c.Take(answers(2, "m", 10, 1), false)
+		c.Works(two, at(3))
+		c.Take(client.Spending{Cost: tt.after}, false)
+		if end := c.Tail(); !end.At.Equal(at(2)) || end.Asking {
+			t.Errorf("%s: it ends with %+v", name, end)
+		}
+		c.Close(true, "1", "2", "nobody knows")
+		if diff := cmp.Diff(tt.want, c.Drain(), near); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -256,7 +256,7 @@ func TestSettledAfterAKill(t *testing.T) {
 		write(path, map[string]any{"type": "cost-state", "totalCostUSD": total})
 		want.Cost = total - 5
 		for range 2 {
-			if err := Settle(dir, "a", "s", at(100)); err != nil {
+			if err := Settle(dir, "a", "s", at(100), nil); err != nil {
 				t.Fatal(err)
 			}
 			var got Sum
@@ -276,7 +276,7 @@ func TestSettledAfterAKill(t *testing.T) {
 func TestSettleOfWhatIsUnknown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := Settle(dir, "a", "s", noon); err != nil {
+	if err := Settle(dir, "a", "s", noon, nil); err != nil {
 		t.Error(err)
 	}
 	gone := record(1, "1", 1)
@@ -284,7 +284,7 @@ func TestSettleOfWhatIsUnknown(t *testing.T) {
 	if err := Append(dir, "a", gone); err != nil {
 		t.Fatal(err)
 	}
-	if err := Settle(dir, "a", "s", noon); err != nil {
+	if err := Settle(dir, "a", "s", noon, nil); err != nil {
 		t.Error(err)
 	}
 	if got := read(t, dir, "a", time.Time{}); len(got) != 1 {
@@ -335,7 +335,7 @@ func TestSettleBelievesNoFigureBeyondReason(t *testing.T) {
 			r.Kept.Total = 0
 		}
 		line := fmt.Sprintf("{\"type\":\"cost-state\",\"totalCostUSD\":%v}\n", tt.total)
-		err := errors.Join(Append(dir, "a", r), appendTo(r.Kept.Transcript, answerLine("m", 5)+line), Settle(dir, "a", "s", at(9)))
+		err := errors.Join(Append(dir, "a", r), appendTo(r.Kept.Transcript, answerLine("m", 5)+line), Settle(dir, "a", "s", at(9), nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 
 // Settle counts, from the client's transcripts, what an ended session has spent beyond
 // what its shim recorded. A second call adds nothing. Nobody may append records of the
-// agent at the same time.
-func Settle(stateDir, agent, session string, now time.Time) error {
+// agent at the same time. unwritten tells what no transcript has; nil: that is not known.
+func Settle(stateDir, agent, session string, now time.Time, unwritten Unwritten) error {
 	var last Record
 	var counted Sum
 	var transcripts []Kept
@@ -48,7 +48,11 @@ func Settle(stateDir, agent, session string, now time.Time) error {
 		return failed
 	}
 	// Whether the shim saw a turn begin is not recorded: a delivery of which nothing is known counts as one.
-	c.Close(last.Delivery != "" && counted == (Sum{}))
+	var lost []string
+	if unwritten != nil {
+		lost = unwritten(c.Tail())
+	}
+	c.Close(last.Delivery != "" && counted == (Sum{}), lost...)
 	rest := c.All().Minus(counted)
 	rest.Cost = 0
 	if total := c.Total(); total > last.Kept.Total && !last.Kept.Unknown { // as the client wrote when it ended

@@ -6,8 +6,9 @@
 // shim writes them. If the shim was killed, the process that cleans up after it writes
 // them from the client's transcripts: everything there is counted once. What cannot
 // be seen is counted as unseen: a turn that was cut off before its answer was written,
-// and a turn whose cost was not told. What the client asks for itself is in no
-// transcript, but in its own count at its end.
+// one that a killed client had no time to write down, and a turn whose cost was not
+// told. What the client asks for itself is in no transcript, but in its own count at its
+// end.
 //
 // It is not an invoice: dollars are at list price, even on a subscription, and an agent
 // can write its own transcripts.
