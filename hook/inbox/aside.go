@@ -312,19 +312,19 @@ func (q *Queue) recordedLately(d *Delivery) bool {
 	return false
 }
 
-// dropWaiting files the named entries that are set aside, as DropQueued does for queued ones.
-func (h *Held) dropWaiting(ids []string) (int, error) {
+// dropWaiting files the entries that are set aside and have these delivery ids, as dropQueued
+// does for queued ones.
+func (h *Held) dropWaiting(named map[string]bool) (int, error) {
 	waiting, err := h.waiting()
 	if err != nil {
 		return 0, err
 	}
 	var dead []DeadEntry
 	left := slices.DeleteFunc(slices.Clone(waiting), func(f *flight) bool {
-		named := slices.Contains(ids, f.DeliveryID) || f.ID != "" && slices.Contains(ids, f.ID)
-		if named {
+		if named[f.DeliveryID] {
 			dead = append(dead, deadFlight(f, Dropped, time.Now()))
 		}
-		return named
+		return named[f.DeliveryID]
 	})
 	if len(dead) == 0 {
 		return 0, nil

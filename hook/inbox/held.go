@@ -24,13 +24,18 @@ type Held struct {
 // errReleased means that the caller has released the lock.
 var errReleased = errors.New("cannot change the queue: its hook lock was given back")
 
-// Lock takes the hook lock (.hook-lock, an flock). It waits until ctx ends.
+// Lock takes the hook lock (.hook-lock, an flock). It waits until ctx ends. Then it
+// finishes what a killed process has begun.
 func (q *Queue) Lock(ctx context.Context) (*Held, error) {
 	unlock, err := flock.LockIn(ctx, q.dir, HookLock)
 	if err != nil {
 		return nil, err
 	}
-	return &Held{Queue: q, unlock: unlock}, nil
+	h := &Held{Queue: q, unlock: unlock}
+	if err := h.finish(); err != nil {
+		return nil, errors.Join(err, h.Unlock())
+	}
+	return h, nil
 }
 
 // Hold runs act while it holds the hook lock. It waits for the lock until ctx ends.

@@ -1,17 +1,11 @@
 package inbox
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"slices"
-	"time"
-
-	"heartbeat/hook/durable"
-	"heartbeat/hook/flock"
 )
 
 // StartAt applies a person's answer to ErrNeedsOperator (see Question): the queue
@@ -79,9 +73,13 @@ func (h *heldLane) fileLeftOut(s *source, f *flight, offset int64) error {
 }
 
 // Settled reports whether Settle has nothing to do. In a queue that nobody has worked
-// on yet delivery ids change with each look, until Settle; and what somebody has taken
-// out of the inbox has no dead letters before.
+// on yet delivery ids change with each look, until Settle; what somebody has taken out of
+// the inbox has no dead letters before; and what a killed process has begun is finished by
+// the next Lock.
 func (q *Queue) Settled() (bool, error) {
+	if _, err := q.dir.Stat(q.begunFile()); !errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	for _, l := range q.lanes() {
 		if settled, err := l.settled(); !settled || err != nil {
 			return false, err
@@ -110,74 +108,6 @@ func (h *Held) Settle() error {
 		v.close()
 	}
 	return nil
-}
-
-// DropQueued removes entries that are queued or set aside, named by their envelope's id or their delivery
-// id, and files them as dead letters (Dropped). It returns how many there were. The
-// line's bytes are overwritten with blanks, so that no offset changes; an entry in
-// flight is left alone.
-func (h *Held) DropQueued(ids ...string) (int, error) {
-	n := 0
-	for _, l := range h.lanes() {
-		dropped, err := l.dropQueued(ids)
-		if n += dropped; err != nil {
-			return n, err
-		}
-	}
-	dropped, err := h.dropWaiting(ids)
-	return n + dropped, err
-}
-
-func (h *heldLane) dropQueued(ids []string) (int, error) {
-	v, err := h.settle()
-	if err != nil {
-		return 0, err
-	}
-	defer v.close()
-	var dead []DeadEntry
-	err = h.each(v, func(l line) bool {
-		e := h.entry(l, v.verdict.meta.Generation)
-		if e == nil || !slices.Contains(ids, e.DeliveryID) && (e.ID == "" || !slices.Contains(ids, e.ID)) {
-			return true
-		}
-		d := deadQueued(e)
-		d.Reason, d.At = Dropped, time.Now().UTC()
-		if r := v.verdict.meta.Requeued; r.is(e.Start, e.DeliveryID, d.EntryID) {
-			d.Attempts = r.Attempt
-		}
-		dead = append(dead, d)
-		return true
-	})
-	if err != nil || len(dead) == 0 {
-		return 0, err
-	}
-	if err := h.file(dead); err != nil {
-		return 0, err
-	}
-	return len(dead), h.blankOut(dead)
-}
-
-// blankOut overwrites lines with blanks.
-func (h *heldLane) blankOut(dead []DeadEntry) (err error) {
-	file, err := h.dir.OpenFile(h.name, os.O_RDWR)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	ctx, cancel := context.WithTimeout(context.Background(), rawWait)
-	defer cancel()
-	if err := flock.OnFile(ctx, file); err != nil {
-		return err
-	}
-	for _, d := range dead {
-		blanks := bytes.Repeat([]byte{' '}, int(d.EndOffset-d.StartOffset-1))
-		step := durable.Step{Verb: durable.Write, Name: h.name, Data: blanks}
-		err := h.dir.Do(step, func() error { _, err := file.WriteAt(blanks, d.StartOffset); return err })
-		if err != nil {
-			return fmt.Errorf("cannot drop the entry at %d: %w", d.StartOffset, err)
-		}
-	}
-	return h.dir.SyncData(file, h.name)
 }
 
 // key identifies the delivery of a record; heartbeat-rs's records have no delivery

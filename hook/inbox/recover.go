@@ -144,6 +144,14 @@ func (h *heldLane) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	if f.DeliveryID == i.OverBudget {
 		return DeadLettered, h.bury(v, OverBudget, i)
 	}
+	if f.State.rank() < Checking.rank() {
+		switch given, err := h.buried(f.DeliveryID); {
+		case err != nil:
+			return "", err
+		case given:
+			return DeadLettered, h.pass(v)
+		}
+	}
 	if f.State == Unproven && i.Judged != nil && !i.Judged(f.InFlight) {
 		f.State, f.Interrupted = Started, ""
 	}
@@ -243,6 +251,23 @@ func (q *lane) weigh(f *flight, i Interruption) (untaken bool, err error) {
 // files reports whether the policy files an entry for which a tool may have run. An
 // unknown policy does.
 func (p OrphanPolicy) files() bool { return p != Retry && p != Drop }
+
+// buried reports whether an entry was given up by a recovery that was interrupted before it
+// moved the cursor: this one may know less of why, or go by another policy. An entry that
+// was lost once and stands in the queue again is not.
+func (q *Queue) buried(delivery string) (is bool, err error) {
+	if given, err := q.GivenUp(delivery); !given || err != nil {
+		return false, err
+	}
+	_, err = q.eachDead(&Mark{}, mostRecords, func(_ []byte, d *DeadEntry) bool {
+		is = d != nil && d.DeliveryID == delivery && d.Reason != Lost
+		return !is
+	})
+	if is || errors.Is(err, ErrTooMuch) {
+		err = nil
+	}
+	return is, err
+}
 
 // bury files the entry in flight as a dead letter and moves the cursor past it.
 func (h *heldLane) bury(v *view, why Reason, i Interruption) error {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"unicode/utf8"
@@ -16,8 +17,8 @@ var ErrTextGone = errors.New("its text went with the inbox; send the prompt agai
 // RetryDead queues dead letters again, named by their delivery id, envelope's id or
 // entry id, and then removes them from the dead letters. It returns how many there
 // were. Fragments, and lines filed by reference, cannot be queued again: they stay,
-// and the error names the first ones. Calling it again after an interruption queues nothing
-// twice, except lines that are not valid UTF-8 or that only just fit max-entry:
+// and the error names the first ones. When it is interrupted, the next Lock finishes it.
+// Calling it again after an interruption queues nothing twice, except lines that are not valid UTF-8 or that only just fit max-entry:
 // those are queued again unchanged.
 func (h *Held) RetryDead(ids ...string) (int, error) {
 	if err := h.check(); err != nil {
@@ -30,13 +31,51 @@ func (h *Held) RetryDead(ids ...string) (int, error) {
 	if err != nil || len(r.keys) == 0 {
 		return 0, errors.Join(append(r.refused, err)...)
 	}
-	for urgent, lines := range r.lines {
-		if err := (&heldLane{h.laneOf(urgent), h}).appendRetries(lines); err != nil {
-			return 0, errors.Join(append(r.refused, fmt.Errorf("cannot queue %d dead letters again: %w", len(r.keys), err))...)
-		}
+	if err := h.begin(begun{Retry: slices.Collect(maps.Keys(r.keys))}); err != nil {
+		return 0, errors.Join(append(r.refused, err)...)
+	}
+	if err := h.appendAll(r.lines); err != nil { // the person who is told can repeat it
+		return 0, errors.Join(append(r.refused, fmt.Errorf("cannot queue %d dead letters again: %w", len(r.keys), err), h.over())...)
 	}
 	_, err = h.PurgeDead(func(d DeadEntry) bool { return r.keys[d.key()] })
+	if err == nil {
+		err = h.over()
+	}
 	return len(r.keys), errors.Join(append(r.refused, err)...)
+}
+
+// requeueRest finishes an interrupted RetryDead. Lines of which it cannot be told whether
+// they are in the inbox already stay dead letters.
+func (h *Held) requeueRest(deliveries []string) error {
+	if len(deliveries) == 0 {
+		return nil
+	}
+	r, err := h.collectRetries(deliveries)
+	if err != nil {
+		return err
+	}
+	for urgent, lines := range r.lines {
+		r.lines[urgent] = slices.DeleteFunc(lines, func(l retryLine) bool {
+			if !l.marked {
+				delete(r.keys, l.key)
+			}
+			return !l.marked
+		})
+	}
+	if err := h.appendAll(r.lines); err != nil || len(r.keys) == 0 {
+		return err
+	}
+	_, err = h.PurgeDead(func(d DeadEntry) bool { return r.keys[d.key()] })
+	return err
+}
+
+func (h *Held) appendAll(lines map[bool][]retryLine) error {
+	for urgent, lines := range lines {
+		if err := (&heldLane{h.laneOf(urgent), h}).appendRetries(lines); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // retries are dead letters to queue again.
@@ -66,6 +105,7 @@ func (r *retries) refuse(d *DeadEntry) {
 // retryLine is a line to append. When it is marked, only an interrupted retry can
 // have put its bytes into the inbox.
 type retryLine struct {
+	key    string
 	raw    []byte
 	marked bool
 }
@@ -96,9 +136,9 @@ func (q *Queue) retryOf(d *DeadEntry, raw []byte) retryLine {
 	line, err := encode(envelope{Heartbeat: 1, ID: got.id, Source: got.source, RetryOf: d.key(), Checked: got.checked, Prompt: got.prompt})
 	line = bytes.TrimSuffix(line, []byte{'\n'})
 	if err != nil || got.kind != text || !utf8.Valid(raw) || int64(len(line)) > q.maxEntry {
-		return retryLine{raw: raw}
+		return retryLine{key: d.key(), raw: raw}
 	}
-	return retryLine{raw: line, marked: true}
+	return retryLine{key: d.key(), raw: line, marked: true}
 }
 
 // appendRetries appends, with one write, the lines that are not in the inbox yet.

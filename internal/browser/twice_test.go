@@ -39,23 +39,31 @@ func inQueue(agent, text string) func(*fleet) int {
 	return func(f *fleet) int { f.t.Helper(); return f.entries("inbox", agent, text) }
 }
 
+// queuedOrDead says which of both an entry is: never both, whoever was killed on the way.
+func (f *fleet) queuedOrDead(agent, text string) (queued, dead int) {
+	f.t.Helper()
+	queued = f.entries("inbox", agent, text) // finishes what was begun
+	if dead = f.entries("dead-letter", agent, text); queued+dead != 1 {
+		f.t.Errorf("%d times queued and %d times dead", queued, dead)
+	}
+	return queued, dead
+}
+
 var taps = []tap{
 	{"send", "builder", "send builder", "Sent once", func(*fleet) {}, inQueue("builder", "Sent once")},
 	{"drop", "builder", "drop builder [^\"]+", "", func(f *fleet) { f.does("send", "builder", "Dropped once") }, func(f *fleet) int {
-		n := f.entries("dead-letter", "builder", "Dropped once")
-		if left := f.entries("inbox", "builder", "Dropped once"); left+n != 1 {
-			f.t.Errorf("%d times queued and %d times dead", left, n)
-		}
-		return n
+		_, dead := f.queuedOrDead("builder", "Dropped once")
+		return dead
 	}},
 	{"retry", "builder", "retry builder [^\"]+", "", func(f *fleet) {
 		f.does("send", "builder", "--id", "old", "Tried once")
 		f.does("inbox", "builder", "drop", "old")
 	}, func(f *fleet) int {
-		if f.entries("dead-letter", "builder", "Tried once") == 1 { // queued, perhaps, and not taken out yet
+		if _, dead := f.queuedOrDead("builder", "Tried once"); dead == 1 {
 			f.does("dead-letter", "builder", "retry", "--all")
 		}
-		return f.entries("inbox", "builder", "Tried once")
+		queued, _ := f.queuedOrDead("builder", "Tried once")
+		return queued
 	}},
 	{"fire now", "triage", "trigger triage [^\"]+", "", func(f *fleet) { f.does("pause", "triage") }, inQueue("triage", "Look what is new")},
 	{"resume", "builder", "resume builder", "", func(*fleet) {}, func(f *fleet) int {
