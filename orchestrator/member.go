@@ -30,6 +30,7 @@ type member struct {
 	// cancelling wait for the result of a wish to cancel.
 	cancelling []chan<- cancelled
 	wake       chan struct{} // has a check tried at once
+	look       chan struct{} // has one that runs compare itself with the queue
 	voidCheck  func()        // ends the one that runs, if any
 	recalled   recalled      // until its first session of this run begins
 	// successors wait for its name or its directory.
@@ -52,7 +53,7 @@ type missing struct {
 }
 
 func newMember(cfg *config.Agent) *member {
-	m := &member{Agent: agent.New(cfg, time.Now()), wake: make(chan struct{}, 1)}
+	m := &member{Agent: agent.New(cfg, time.Now()), wake: make(chan struct{}, 1), look: make(chan struct{}, 1)}
 	m.told = m.describe() // readers assume this
 	return m
 }

@@ -36,11 +36,10 @@ func (s *Scheduler) check(m *member) {
 func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // checkChanges takes what the live session says of its check: another one is to be
-// made, or it goes on with its work, and what runs answers for nothing.
+// made, or it goes on with its work. A check that runs compares itself with the queue: the
+// report may be late, and be about the check before.
 func (m *member) checkChanges(now *session.Checking) {
-	if m.voidCheck != nil {
-		m.voidCheck()
-	}
+	tap(m.look)
 	if now != nil {
 		m.ToCheck()
 	}
@@ -55,7 +54,7 @@ type examinee struct {
 // prove has the entry in flight of a member checked, with or without a session.
 func (e examinee) prove(ctx context.Context) {
 	applied := e.s.desk.Prove(ctx, proving.Case{
-		Key: e.m.key, Wake: e.m.wake, Agent: e.declared, Worked: e.worked, Conversation: e.conversation, Aside: e.setAside,
+		Key: e.m.key, Wake: e.m.wake, Look: e.m.look, Agent: e.declared, Worked: e.worked, Conversation: e.conversation, Aside: e.setAside,
 		Judged: func() {
 			e.s.happened(e.m, e.m.Judged)
 			e.s.consent.LookIfOpen(ctx)
@@ -106,9 +105,12 @@ func (e examinee) conversation(f *inbox.InFlight) string {
 }
 
 // wakeCheck has a check that waits tried at once.
-func (m *member) wakeCheck() {
+func (m *member) wakeCheck() { tap(m.wake) }
+
+// tap leaves one word in a channel.
+func tap(c chan<- struct{}) {
 	select {
-	case m.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -410,3 +410,56 @@ func TestARenamedAgentIsCheckedOnce(t *testing.T) {
 		r.want("new", Idle)
 	})
 }
+
+// TestAReportThatComesLateEndsNoCheck: the check of an iteration had begun before the
+// session's report about the one before it was heard, was ended for that, and made again.
+func TestAReportThatComesLateEndsNoCheck(t *testing.T) {
+	t.Parallel()
+	for _, voids := range []bool{false, true} {
+		inBubble(t, "a", func(t *testing.T, r *rig) {
+			r.proves(config.NewUntil("make", "test"), passing)
+			var ran, ended int
+			r.opt.Check = func(ctx context.Context, _ proof.Check) (proof.Result, error) {
+				ran++
+				select {
+				case <-time.After(10 * time.Minute):
+					return passing, nil
+				case <-ctx.Done():
+					ended++
+					return proof.Result{}, context.Cause(ctx)
+				}
+			}
+			r.send("a", 1)
+			r.set("a", func(f *fakeSession) session.Outcome {
+				o := claims(entry)(f)
+				says := func(c *session.Checking) {
+					f.reports <- session.Report{At: time.Now(), Phase: hook.Checking, Checking: c}
+				}
+				now := &session.Checking{Delivery: o.Delivery, Iteration: 1, Check: 1}
+				says(now)
+				time.Sleep(1500 * time.Millisecond)
+				if voids {
+					if err := f.queue(func(q *inbox.Held) error { _, err := q.Void(); return err }); err != nil {
+						f.r.t.Error(err)
+					}
+				}
+				says(nil)
+				time.Sleep(time.Millisecond)
+				if want := map[bool]int{true: 1}[voids]; ended != want {
+					f.r.t.Errorf("voided %v: %d checks were ended", voids, ended)
+				}
+				if !voids {
+					says(now)
+				}
+				time.Sleep(time.Hour)
+				return o
+			})
+			stop := r.run()
+			defer stop()
+			r.sleep(30 * time.Minute)
+			if done := len(r.replies("a")); ran != 1 || (done == 1) == voids {
+				t.Errorf("voided %v: %d checks, %d done", voids, ran, done)
+			}
+		})
+	}
+}

@@ -125,17 +125,20 @@ func (r *run) whileAsked(ctx context.Context, s subject) (asked context.Context,
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		seen := newSight(s)
+		var seen sight // nothing yet: s may be older than the records
 		clock := time.NewTicker(lookEvery)
 		defer clock.Stop()
 		for {
+			told := false
 			select {
 			case <-ctx.Done():
 				return
 			case <-clock.C:
 			case <-r.Wake:
+			case <-r.Look:
+				told = true
 			}
-			if seen.changed(r.Agent()) && !r.stillAsked(s) {
+			if (seen.changed(r.Agent()) || told) && !r.stillAsked(s) {
 				end(errOther)
 				return
 			}
@@ -148,12 +151,6 @@ func (r *run) whileAsked(ctx context.Context, s subject) (asked context.Context,
 type sight struct {
 	agent *config.Agent
 	files []durable.Stamp
-}
-
-func newSight(s subject) *sight {
-	see := &sight{}
-	see.changed(s.agent)
-	return see
 }
 
 // changed reports whether the agent's definition or the records of what is in flight

@@ -21,7 +21,8 @@ func TestAChangeRightAfterALookIsSeen(t *testing.T) {
 		if err := os.Chtimes(record, now, now); err != nil {
 			t.Fatal(err)
 		}
-		seen := newSight(subject{agent: l.agent})
+		var seen sight
+		seen.changed(l.agent)
 		time.Sleep(time.Minute)
 		if !seen.changed(l.agent) {
 			t.Error("a record that was seen right after it was written is taken for unchanged")

@@ -157,6 +157,9 @@ type Case struct {
 	Aside        func(delivery string)
 	// Wake cuts a wait short: somebody has answered, or wants it tried again.
 	Wake <-chan struct{}
+	// Look says that the queue may ask for another check by now, or for none; nil: that is
+	// found out within a second.
+	Look <-chan struct{}
 }
 
 // Prove checks the entry in flight of an agent, if it is to be checked, and applies

@@ -325,6 +325,31 @@ func TestTheWaitOfATooFastAgentIsBounded(t *testing.T) {
 	})
 }
 
+// TestALookCutsNoWaitShort, unless the queue asks for another check: a session's reports
+// are its agent's to cause.
+func TestALookCutsNoWaitShort(t *testing.T) {
+	t.Parallel()
+	for _, voided := range []bool{false, true} {
+		inBubble(t, func(l *lab) {
+			l.paced(guard.Longest)
+			began, look := time.Now(), make(chan struct{}, 1)
+			if voided {
+				time.AfterFunc(time.Second, func() {
+					if err := l.heldErr(func(q *inbox.Held) error { _, err := q.Void(); return err }); err != nil {
+						l.t.Error(err)
+					}
+				})
+			}
+			time.AfterFunc(time.Second+time.Millisecond, func() { look <- struct{}{} })
+			desk := New(Options{StateDir: l.state, Log: slog.New(slog.DiscardHandler), Note: func(journal.Event) {}})
+			desk.Prove(l.t.Context(), Case{Key: "a-1", Agent: func() *config.Agent { return l.agent }, Look: look, Tell: func(status.Proof) {}})
+			if took := time.Since(began); (took < 2*time.Second) != voided {
+				t.Errorf("voided %v: it has waited for %s: %+v", voided, took, l.flight())
+			}
+		})
+	}
+}
+
 // TestTheWaitOfATooFastAgentIsCutShort by what wakes a check: an approval, resume.
 func TestTheWaitOfATooFastAgentIsCutShort(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,7 @@ func (r *run) waits(ctx context.Context, s subject, is status.ProofState, until 
 	defer clock.Stop()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	seen := newSight(s)
+	var seen sight // nothing yet: s may be older than the records
 	for {
 		select {
 		case <-ctx.Done():
@@ -56,6 +56,10 @@ func (r *run) waits(ctx context.Context, s subject, is status.ProofState, until 
 			return
 		case <-look.C:
 			if seen.changed(r.Agent()) && !r.stillAsked(s) {
+				return
+			}
+		case <-r.Look:
+			if !r.stillAsked(s) {
 				return
 			}
 		}
@@ -74,6 +78,7 @@ func (r *run) trouble(ctx context.Context, err error) {
 	case <-ctx.Done():
 	case <-clock.C:
 	case <-r.Wake:
+	case <-r.Look:
 	}
 }
 
