@@ -45,7 +45,7 @@ func (s step) fleet() string {
 // TestKilledApplies: whatever apply is killed, and however often the file or the
 // fleet's name changes in between, the next apply leaves exactly what is wanted
 // and what the person has, no temporary file, and a way back to the original to
-// the byte. Of the calls every twentieth is killed, by the sample, unless
+// the byte. Of the calls every fortieth is killed, by the sample, unless
 // -full is given. (A permission that was revoked stayed when the apply that revoked it
 // had been killed, or the fleet had got another name.)
 func TestKilledApplies(t *testing.T) {
@@ -120,7 +120,13 @@ func (k *applies) walk(before step, steps []step, from string) {
 	k.offset++
 	for n := 1 + k.offset%k.every; ; n += k.every {
 		k.load(from)
-		if !k.kill(before, now, n) {
+		calls := k.kill(before, now, n)
+		if calls > 0 && half == "" { // an apply of fewer calls than the sample's first one
+			n = 1 + (n-1)%calls
+			k.load(from)
+			calls = k.kill(before, now, n)
+		}
+		if calls > 0 {
 			break
 		}
 		k.save("killed")
@@ -162,9 +168,9 @@ func (k *applies) change(before, now step) {
 	k.put(now.folder+"/heartbeat.yaml", now.fleet())
 }
 
-// kill runs an apply and kills it before its n-th call; false where it has ended
-// before.
-func (k *applies) kill(before, now step, n int) bool {
+// kill runs an apply and kills it before its n-th call. Where it has ended before, it
+// returns how many calls it has made.
+func (k *applies) kill(before, now step, n int) (calls int) {
 	k.t.Helper()
 	k.change(before, now)
 	self := testbed.Program(k.t, "heartbeat")
@@ -177,8 +183,9 @@ func (k *applies) kill(before, now step, n int) bool {
 	}
 	if o.Killed {
 		k.killed++
+		return 0
 	}
-	return o.Killed
+	return len(o.Calls)
 }
 
 var temporary = regexp.MustCompile(`\.tmp-[0-9a-f]{16}$|^\.copy-`)
