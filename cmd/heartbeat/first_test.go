@@ -225,12 +225,14 @@ func TestAQueueThatAsksKeepsItsDeadLetters(t *testing.T) {
 func TestStatusSaysThatARunStops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put("script.json", `{"rules":[{"steps":[{"tool":"Bash","command":"until [ -e ../../end ]; do sleep 0.05; done"},{"reply":"done"}]}],"think":"20ms"}`)
+	w.put("script.json", `{"rules":[{"steps":[{"tool":"Bash","command":"touch ../../begun; until [ -e ../../end ]; do sleep 0.05; done"},{"reply":"done"}]}],"think":"20ms"}`)
 	w.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate, --script, ../../script.json]\n    permissions: {allow: [Bash]}\n")
 	w.ok("apply")
 	w.ok("send", "triage", "look")
 	r := w.background()
-	until(t, "a session works", func() bool { return strings.Contains(w.ok("status"), "send ") && w.agent("triage").State == "running" })
+	// A session runs from its client's start on, and is ended at once until its turn has begun.
+	until(t, "a turn has begun", func() bool { _, err := os.Stat(filepath.Join(w.dir, "begun")); return err == nil })
+	until(t, "status knows", func() bool { return strings.Contains(w.ok("status"), "send ") && w.agent("triage").State == "running" })
 	stop := w.command("stop") // which waits for the end
 	if err := stop.Start(); err != nil {
 		t.Fatal(err)
