@@ -82,7 +82,8 @@ func (c attachCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	defer v.Close()
 	if ptyrun.IsTerminal(a.stdio.out) {
-		defer a.sayHowToLeave(c)()
+		seat.Greet = func() { a.sayHowToLeave(c) }
+		defer func() { _, _ = a.stdio.out.WriteString(restoreTitle) }()
 	}
 	visit, err := v.Sit(ctx, seat)
 	if err != nil {
@@ -92,8 +93,8 @@ func (c attachCmd) run(ctx context.Context, a *app) (result, error) {
 }
 
 // sayHowToLeave says so in the first line, and in the title of the terminal while the
-// session's screen stands in its place. It returns what gives the title back.
-func (a *app) sayHowToLeave(c attachCmd) (giveBack func()) {
+// session's screen stands in its place. The terminal is raw.
+func (a *app) sayHowToLeave(c attachCmd) {
 	keys := cmp.Or(c.DetachKeys, `Ctrl-\`)
 	if c.ReadOnly {
 		keys += " or Ctrl-C"
@@ -102,10 +103,9 @@ func (a *app) sayHowToLeave(c attachCmd) (giveBack func()) {
 	// A terminal that is gone ends the visit, too.
 	_ = a.out.emit(nil, func(p *page) {
 		p.coloured(p.cyan, how)
-		p.printf("\n")
+		p.printf("\r\n")
 	})
 	_, _ = a.stdio.out.WriteString(keepTitle + "\x1b]2;" + how + "\x07")
-	return func() { _, _ = a.stdio.out.WriteString(restoreTitle) }
 }
 
 // The terminal's own title, put aside and brought back (xterm's control sequences).

@@ -171,7 +171,7 @@ func (f *fleet) sit(args ...string) (*ptyrun.Child, *testbed.Output) {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { child.End(context.Background()) })
-	// Until it shows the session its terminal is not raw: Enter would be a newline.
+	// Until it says how to leave its terminal is not raw: Enter would be a newline.
 	until(f.t, "it shows something", func() bool { return out.String() != "" })
 	return child, out
 }

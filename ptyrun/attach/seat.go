@@ -20,6 +20,9 @@ type Seat struct {
 	Leave Keys
 	// ReadOnly passes no keys on, and ctrl-c leaves too. In need not be a terminal.
 	ReadOnly bool
+	// Greet, if not nil, is called once keys are read, before anything is shown: until then
+	// Enter is another key, and the one that leaves may end the program.
+	Greet func()
 }
 
 // Guest returns the guest that a person at this seat is.
@@ -56,6 +59,9 @@ func (v *Viewer) Sit(ctx context.Context, s Seat) (Visit, error) {
 	}
 	if !s.ReadOnly || ptyrun.IsTerminal(s.In) {
 		defer ptyrun.ReadKeys(s.In, s.keys(v, leave), leave)()
+	}
+	if s.Greet != nil {
+		s.Greet()
 	}
 	ended, err := v.show(s.Out)
 	visit.Ended = foreign.Text(ended)

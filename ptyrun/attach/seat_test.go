@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+	"golang.org/x/term"
 
 	"heartbeat/internal/testbed"
 )
@@ -97,4 +98,34 @@ func TestNoAnswerIsTypedIn(t *testing.T) {
 	}
 	d.Close("")
 	sitting.Wait()
+}
+
+// TestWhoIsGreetedIsHeard: the line that says how to leave stood there before the terminal
+// was raw. The key that it names ended the program then, and Enter was another key.
+func TestWhoIsGreetedIsHeard(t *testing.T) {
+	t.Parallel()
+	d, path := open(t, &fakeTerminal{})
+	v := join(t, path, Guest{})
+	theirs, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tty.Close(); theirs.Close() })
+	before, err := term.GetState(int(tty.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw bool
+	var sitting sync.WaitGroup
+	sitting.Go(func() {
+		_, _ = v.Sit(t.Context(), Seat{In: tty, Out: tty, Greet: func() {
+			now, err := term.GetState(int(tty.Fd()))
+			raw = err == nil && *now != *before
+		}})
+	})
+	d.Close("")
+	sitting.Wait()
+	if !raw {
+		t.Error("the terminal is not raw yet")
+	}
 }
