@@ -98,11 +98,12 @@ func TestWhoCutsATurnOffIsToldWhatFollows(t *testing.T) {
 	f := startFleet(t, `{`+stuck+`}`, "on-orphan: retry")
 	f.ok("send", "triage", "--id", "one", "stuck, the first")
 	f.inTurn("stuck, the first")
+	until(t, "the scheduler knows of its session", func() bool { return f.agent("triage").State == "running" })
 	if out := f.ok("restart", "triage", "--now"); out != "triage: its session ends now; its prompt one is given again (on-orphan: retry)\n" {
 		t.Errorf("restart --now: %s", out)
 	}
-	until(t, "it is given again, as the scheduler knows", func() bool {
-		return strings.Contains(f.run("inbox", "triage", "show", "one").stdout, "attempt:  2, ") && strings.Contains(f.run("status", "-o", "json").stdout, `"work":`)
+	until(t, "it is given again, in a session that the scheduler knows of", func() bool {
+		return strings.Contains(f.run("inbox", "triage", "show", "one").stdout, "attempt:  2, ") && f.agent("triage").State == "running"
 	})
 	if out := f.ok("stop", "--now"); !strings.Contains(out, "\ntriage: its turn was cut off; its prompt one is given again by the next run\n") {
 		t.Errorf("stop --now: %s", out)

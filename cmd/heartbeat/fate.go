@@ -25,6 +25,16 @@ func fate(of *config.Agent, s status.AgentState) string {
 	return prompt + " becomes a dead letter if a tool has run for it, otherwise it is given again (on-orphan: deadletter)"
 }
 
+// hear has what a scheduler says of agents say also what it does not know yet, and their
+// sessions' hooks do.
+func hear(f *config.Fleet, states []status.AgentState) {
+	for i := range states {
+		if of := f.Agent(states[i].Agent); of != nil {
+			states[i].Hear(of)
+		}
+	}
+}
+
 // fates are those of the agents of a fleet that work on a prompt, by their names.
 func fates(f *config.Fleet, states []status.AgentState) map[string]string {
 	all := map[string]string{}

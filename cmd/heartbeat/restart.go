@@ -41,12 +41,19 @@ func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	var works map[string]string // before: what a session works on goes with it
+	if c.Now {
+		if live, err := client.Status(ctx); err == nil {
+			hear(f, live.Agents)
+			works = fates(f, live.Agents)
+		}
+	}
 	states, err := client.Restart(ctx, c.Now, names...)
 	if err != nil {
 		return nil, controlFailure(err)
 	}
 	a.warnOfUnloaded(ctx, f)
-	return restarted{c.Now, states, a.ours(), fates(f, states)}, nil
+	return restarted{c.Now, states, a.ours(), works}, nil
 }
 
 func (r restarted) text(p *page) {

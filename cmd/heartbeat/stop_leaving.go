@@ -30,6 +30,7 @@ func (l *leaving) look(ctx context.Context, client *control.Client) string {
 		}
 		return l.last
 	}
+	hear(l.of, live.Agents)
 	for _, a := range live.Agents {
 		if a.Work != nil {
 			l.works[a.Agent] = a

@@ -72,9 +72,8 @@ func (q seenQueue) unread() string {
 func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 	st := onDisk(a, on)
 	if live != nil {
-		phase, work := cmp.Or(st.Phase, live.Phase), cmp.Or(st.Work, live.Work)
 		st.AgentState = *live
-		st.Phase, st.Work = phase, work
+		st.hears(on.record)
 	}
 	switch q := on.queue; {
 	case q.err != nil:
@@ -123,6 +122,24 @@ func onDisk(a *config.Agent, on seen) Agent {
 		st.Phase, st.Work, st.Attached, st.Hush = r.Phase, r.Work, r.Attached, r.Hush()
 	}
 	return st
+}
+
+// Hear takes in what the hooks of an agent's live session have written down, which a
+// scheduler knows a moment later.
+func (a *AgentState) Hear(of *config.Agent) {
+	if !a.lives() {
+		return
+	}
+	if r, err := hook.ReadRecord(of.Home); err == nil && r != nil && r.Session == a.Session {
+		a.hears(r)
+	}
+}
+
+// hears takes in what a session's record says, unless it has ended or there is none.
+func (a *AgentState) hears(r *hook.Shown) {
+	if r != nil && r.Phase != hook.Ended {
+		a.Phase, a.Work = cmp.Or(r.Phase, a.Phase), cmp.Or(r.Work, a.Work)
+	}
 }
 
 // waitsFor takes in whether an agent that nobody runs is paused: that may have

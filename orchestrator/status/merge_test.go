@@ -2,6 +2,8 @@ package status
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +45,8 @@ func TestMerge(t *testing.T) {
 		"a session that goes on":            {seen{running: true, published: &published, record: record(hook.Waiting)}, nil, "running waiting 2 "},
 		"a session that has ended":          {seen{running: true, published: &published, record: record(hook.Ended)}, nil, "running turn 1 "},
 		"a run that has ended":              {seen{published: &published, record: record(hook.Turn)}, nil, "stopped   "},
-		"a run that answers":                {seen{running: true, published: &published}, &live, "ending turn 1 "},
+		"a run that answers":                {seen{running: true, published: &published}, &live, "ending turn 2 "},
+		"one that has not heard yet":        {seen{running: true, record: record(hook.Waiting)}, &published, "running waiting 2 "},
 		"one whose directory went":          {seen{published: &published, missing: true}, &live, "ending turn 2 /agents/triage is not there; heartbeat apply triage makes it"},
 		"what it published is not readable": {seen{unknown: errors.New("damaged"), missing: true}, nil, "stopped   damaged"},
 		"a queue that cannot be read":       {seen{queue: seenQueue{err: errors.New("no queue"), depth: inbox.Depth{Entries: 3}}}, nil, "stopped   no queue"},
@@ -68,6 +71,31 @@ func TestMerge(t *testing.T) {
 				t.Errorf("the queue: %+v", got)
 			}
 		})
+	}
+}
+
+// TestASessionIsHeardBeforeItsScheduler: restart --now and stop --now said nothing of a
+// prompt that the scheduler did not know yet, and status did.
+func TestASessionIsHeardBeforeItsScheduler(t *testing.T) {
+	t.Parallel()
+	cfg := &config.Agent{Name: "triage", Home: t.TempDir()}
+	record := `{"session":"s","phase":"turn","work":{"delivery_id":"2"}}`
+	if err := os.WriteFile(filepath.Join(cfg.Home, "session.json"), []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		says AgentState
+		want bool
+	}{
+		"its session":       {AgentState{State: Running, Session: "s"}, true},
+		"another session":   {AgentState{State: Running, Session: "t"}, false},
+		"one that is over":  {AgentState{State: Idle, Session: "s"}, false},
+		"an older delivery": {AgentState{State: Ending, Session: "s", Work: &hook.Work{DeliveryID: "1"}}, true},
+	} {
+		c.says.Hear(cfg)
+		if got := c.says.Work != nil && c.says.Work.DeliveryID == "2" && c.says.Phase == hook.Turn; got != c.want {
+			t.Errorf("%s: %+v", name, c.says)
+		}
 	}
 }
 
