@@ -15,6 +15,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/oldqueue"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/remote"
 	"heartbeat/orchestrator/resources"
@@ -221,10 +222,28 @@ func (a *app) mark(f *config.Fleet, agents []*config.Agent) {
 	}
 }
 
-// remember keeps a configuration for knownFleet. Nothing else depends on it.
+// remember keeps a configuration for knownFleet, and which queues its agents have.
 func (a *app) remember(f *config.Fleet) {
-	if err := owner.Remember(f); err != nil {
-		a.log.Warn(err.Error())
+	err := owner.Remember(f)
+	dir, noDir := owner.StateDir(f)
+	if noDir == nil {
+		noDir = oldqueue.Note(dir, f.Agents, time.Now())
+	}
+	for _, err := range []error{err, noDir} {
+		if err != nil {
+			a.log.Warn(err.Error())
+		}
+	}
+}
+
+// warnOfOldQueues warns about prompts in queues that no agent of a fleet has any more.
+func warnOfOldQueues(f *config.Fleet, warn func(string)) {
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return // it is told where the directory is needed
+	}
+	for _, q := range oldqueue.Waiting(dir, f.Agents) {
+		warn(q.Text() + ": " + q.Do())
 	}
 }
 

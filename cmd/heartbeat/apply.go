@@ -55,6 +55,7 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	warnOfLeft(w.fleet, a.warn)
+	warnOfOldQueues(w.fleet, a.warn)
 	a.warnOfAnew(w.fleet)
 	a.warnOfUnnamed(w.fleet)
 	warnOfNoClient(a, w.fleet, agents)

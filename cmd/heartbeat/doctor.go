@@ -14,6 +14,7 @@ import (
 	"heartbeat/orchestrator/doctor"
 	"heartbeat/orchestrator/doors"
 	"heartbeat/orchestrator/notify"
+	"heartbeat/orchestrator/oldqueue"
 	"heartbeat/orchestrator/status"
 )
 
@@ -139,7 +140,8 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 	}
 	return doctor.Look{
 		Scheduler: scheduler, Mute: mute, Doors: addresses, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
-		Budgets: status.BudgetsOf(fleet, stateDir, time.Now()), Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
+		OldQueues: oldqueue.Waiting(stateDir, fleet.Agents),
+		Budgets:   status.BudgetsOf(fleet, stateDir, time.Now()), Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
 	}, nil
 }
 

@@ -46,6 +46,7 @@ func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
 		if bad == nil {
 			a.warnOf(f)
 			a.warnOfUnnamed(f)
+			warnOfOldQueues(f, a.warn)
 		}
 		return reloaded{plan}, nil
 	case bad != nil: // which the run says, too

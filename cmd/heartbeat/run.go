@@ -16,6 +16,7 @@ import (
 	"heartbeat/orchestrator/clients"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/oldqueue"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/probe"
 	"heartbeat/orchestrator/session"
@@ -121,7 +122,9 @@ func (a *app) troubles(f *config.Fleet, agents []*config.Agent, live *status.Liv
 	}
 	now, those := time.Now(), *f
 	those.Agents = agents
-	return status.Read(&those, stateDir, live, now).Troubles(a.ours(), now)
+	all := status.Read(&those, stateDir, live, now)
+	all.OldQueues = oldqueue.Waiting(stateDir, f.Agents)
+	return all.Troubles(a.ours(), now)
 }
 
 // mostLogged is how many troubles the log of a starting run names.

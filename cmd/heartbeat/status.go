@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/notify"
+	"heartbeat/orchestrator/oldqueue"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/status"
@@ -72,9 +73,9 @@ func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
 	shown := *fleet
 	shown.Agents = agents
 	if c.Watch {
-		return nil, c.watch(ctx, a, &shown)
+		return nil, c.watch(ctx, a, &shown, fleet.Agents)
 	}
-	return c.look(ctx, a, &shown)
+	return c.look(ctx, a, &shown, fleet.Agents)
 }
 
 // watchEvery is how often --watch looks.
@@ -82,13 +83,13 @@ const watchEvery = 2 * time.Second
 
 // watch shows the state again and again: on a terminal each time in place of the
 // last, elsewhere one after the other.
-func (c statusCmd) watch(ctx context.Context, a *app, fleet *config.Fleet) error {
+func (c statusCmd) watch(ctx context.Context, a *app, fleet *config.Fleet, declared []*config.Agent) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	live := newLivePage(a)
 	defer live.leave(a)
 	for {
-		now, err := c.look(ctx, a, fleet)
+		now, err := c.look(ctx, a, fleet, declared)
 		if err != nil {
 			return err
 		}
@@ -103,7 +104,7 @@ func (c statusCmd) watch(ctx context.Context, a *app, fleet *config.Fleet) error
 	}
 }
 
-func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result, error) {
+func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet, declared []*config.Agent) (result, error) {
 	stateDir, err := owner.StateDir(fleet)
 	if err != nil {
 		return nil, err
@@ -115,12 +116,19 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result,
 	now := time.Now()
 	all := status.Read(fleet, stateDir, live, now)
 	all.Mute = muteBy(err, stateDir)
-	all.Untold, all.Unpinged = notify.Untold(stateDir, now), notify.Unpinged(stateDir, now)
+	beside(&all, stateDir, declared, now)
 	addLines(fleet, &all)
 	if live == nil {
 		foresee(fleet, &all, a.ours())
 	}
 	return newStatusPage(all, a.ours(), now), nil
+}
+
+// beside says of a fleet what its agents do not: whom it cannot tell, and what was left in
+// queues that none of the declared agents has.
+func beside(all *status.Fleet, stateDir string, declared []*config.Agent, now time.Time) {
+	all.Untold, all.Unpinged = notify.Untold(stateDir, now), notify.Unpinged(stateDir, now)
+	all.OldQueues = oldqueue.Waiting(stateDir, declared)
 }
 
 // mostForeseen is of how many stopped agents status asks what would keep their

@@ -69,6 +69,7 @@ func (a *app) fileOf(s *orchestrator.Scheduler, inputs *config.Inputs, use func(
 		Load: a.loadAgain, Look: a.load, Inputs: inputs, Scheduler: s, Manager: a.manager, Log: a.log.With("file", a.file()),
 		Used: func(f *config.Fleet, plan *orchestrator.Plan) {
 			a.remember(f)
+			warnOfOldQueues(f, func(text string) { a.log.Warn(text) })
 			use(f)
 			if added, err := chooseAgents(f, plan.Added); err == nil && len(plan.Added) > 0 {
 				a.mark(f, added)

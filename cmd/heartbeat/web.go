@@ -14,7 +14,6 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/notify"
 	webpage "heartbeat/orchestrator/page"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/page/changes"
@@ -91,7 +90,7 @@ func (w *web) live() *status.Live {
 func (w *web) Fleet(context.Context) (webpage.Fleet, error) {
 	f, now := w.fleet.Load(), time.Now()
 	all := status.Read(f, w.stateDir, w.live(), now)
-	all.Untold, all.Unpinged = notify.Untold(w.stateDir, now), notify.Unpinged(w.stateDir, now)
+	beside(&all, w.stateDir, f.Agents, now)
 	shown := newStatusPage(all, w.app.ours(), now.Truncate(10*time.Second))
 	page := webpage.Fleet{Fleet: shown.Fleet, Summary: shown.Summary, Troubles: shown.Troubles, Group: map[string]string{}}
 	for _, a := range f.Agents {

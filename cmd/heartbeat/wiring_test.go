@@ -87,10 +87,10 @@ func TestApplyCleansUpAfterDroppedAgents(t *testing.T) {
 	if o := w.run("diff"); o.status != 1 || !strings.Contains(o.stdout, "other/.claude/settings.json\n+++ /dev/null") {
 		t.Errorf("diff: %+v", o)
 	}
-	if out := w.ok("apply", "triage"); strings.Contains(out, "other") {
+	if out := w.done("apply", "triage"); strings.Contains(out, "other") {
 		t.Errorf("one agent alone: %s", out)
 	}
-	out := w.ok("apply")
+	out := w.done("apply")
 	if !strings.Contains(out, "other    removed    "+w.dir+"/agents/other/.claude/settings.json") || !strings.Contains(out, ", 2 removed\n") {
 		t.Errorf("apply: %s", out)
 	}

@@ -52,12 +52,13 @@ var allowed = map[string][]string{
 	"orchestrator/consent": {"config", "hook/foreign", "hook/inbox", "orchestrator/approval", "orchestrator/journal", "orchestrator/memory", "orchestrator/proving", "orchestrator/queue", "orchestrator/status"},
 	// What it reads of a queue and of a session, and the words of the rooms that
 	// it tells of.
-	"orchestrator/status": {"orchestrator/usage", "orchestrator/approval", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/explain", "orchestrator/firing", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
-	"orchestrator/firing": {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
-	"orchestrator/owner":  {"config", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
-	"orchestrator/claim":  {"config", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},
-	"orchestrator/launch": {"orchestrator/usage", "config", "hook", "hook/client", "hook/inbox", "ptyrun", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
-	"orchestrator/agent":  {"orchestrator/usage", "config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/memory", "orchestrator/session", "orchestrator/status", "sources"},
+	"orchestrator/status":   {"orchestrator/usage", "orchestrator/approval", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "hook/settings", "orchestrator/explain", "orchestrator/firing", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
+	"orchestrator/firing":   {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
+	"orchestrator/oldqueue": {"config", "hook/flock", "hook/inbox", "orchestrator/later", "orchestrator/owner", "orchestrator/queue", "orchestrator/state", "orchestrator/status"},
+	"orchestrator/owner":    {"config", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
+	"orchestrator/claim":    {"config", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},
+	"orchestrator/launch":   {"orchestrator/usage", "config", "hook", "hook/client", "hook/inbox", "ptyrun", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
+	"orchestrator/agent":    {"orchestrator/usage", "config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/memory", "orchestrator/session", "orchestrator/status", "sources"},
 	"orchestrator": {
 		"config", "hook", "hook/client", "hook/foreign", "hook/inbox",
 		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/approval", "orchestrator/claim", "orchestrator/clients", "orchestrator/consent", "orchestrator/firing", "orchestrator/launch", "orchestrator/later", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/probe", "orchestrator/proof", "orchestrator/proving", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",

@@ -61,6 +61,17 @@ func checkState(f *Facts) []Finding {
 	}}
 }
 
+// checkOldQueues: prompts that nobody will work on.
+func checkOldQueues(f *Facts) (found []Finding) {
+	for _, q := range f.OldQueues {
+		found = append(found, Finding{
+			Severity: Warning, Code: "old-queue", Seen: q.Text(),
+			Why: "nobody works on them: a run looks only into the queues that agents of the file have", Fix: q.Do(),
+		})
+	}
+	return found
+}
+
 // checkMoved: a fleet that has forgotten what it knew.
 func checkMoved(f *Facts) []Finding {
 	var found []Finding

@@ -51,6 +51,8 @@ type Look struct {
 	Untold    []status.Untold
 	Unpinged  *status.Unpinged
 	Unwatched bool
+	// OldQueues are queues with prompts in them that no agent of the file has any more.
+	OldQueues []status.OldQueue
 	// Self is the path of the running binary.
 	Self string
 	// Env is the environment that sessions would be started from.
@@ -103,7 +105,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Mute: l.Mute, Doors: l.Doors, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Mute: l.Mute, Doors: l.Doors, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, OldQueues: l.OldQueues, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
 	}
 	if c.probed == nil {

@@ -30,6 +30,8 @@ type Facts struct {
 	Untold    []status.Untold
 	Unpinged  *status.Unpinged
 	Unwatched bool
+	// OldQueues are those of Look.
+	OldQueues []status.OldQueue
 	// Broken is why the fleet's file cannot be used, or nil.
 	Broken error
 	// StateProblem is why StateDir cannot be used, or nil.

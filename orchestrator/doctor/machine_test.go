@@ -84,6 +84,7 @@ func machineFixtures() []made {
 		{"no-answer", Error, func(f *Facts) { f.Mute = &status.Mute{PID: 7, State: "T"} }, none},
 		{"target-fails", Warning, func(f *Facts) { f.Untold = []status.Untold{{Target: "phone", Why: "it answers 500"}} }, none},
 		{"ping-fails", Warning, func(f *Facts) { f.Unpinged = &status.Unpinged{Why: "it answers 500"} }, none},
+		{"old-queue", Warning, func(f *Facts) { f.OldQueues = []status.OldQueue{{Agent: "a", Inbox: "/x/inbox.jsonl", Prompts: 1}} }, none},
 		{"not-watched", Info, func(f *Facts) { f.Unwatched = true }, none},
 		{"time-zone", Warning, func(f *Facts) { f.TZ, f.BadTZ = "Europe/Rom", "unknown" }, func(f *Facts) { f.TZ = "Europe/Rome" }},
 		{"time-zone", Warning, cron(time.Local), cron(time.UTC)},

@@ -18,6 +18,8 @@ type Fleet struct {
 	Untold []Untold `json:"untold,omitempty"`
 	// Unpinged says that the ping of the run does not arrive, or is null.
 	Unpinged *Unpinged `json:"unpinged,omitempty"`
+	// OldQueues are queues that no agent has any more, with prompts in them.
+	OldQueues []OldQueue `json:"old_queues,omitempty"`
 	// Doors are the addresses that the run serves, or is to serve.
 	Doors  []Door  `json:"doors,omitempty"`
 	Agents []Agent `json:"agents"`
@@ -72,6 +74,9 @@ func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 	if u := f.Unpinged; u != nil {
 		s := sign{what: PingFails, since: u.Since, text: "the ping has not arrived for " + Age(now.Sub(u.Since)), why: u.Why, do: step{words: MendPing}}
 		all = append(all, s.of("", ours))
+	}
+	for _, q := range f.OldQueues {
+		all = append(all, q.sign().of("", ours))
 	}
 	for _, a := range f.Agents {
 		all = append(all, a.Troubles(ours, now)...)

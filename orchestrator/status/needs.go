@@ -29,6 +29,7 @@ const (
 	OverBudget     Word = "over-budget"    // what may be spent in the hour or the day is spent
 	TargetFails    Word = "target-fails"   // somebody who is to be told of the fleet is not
 	PingFails      Word = "ping-fails"     // whoever watches from outside gets no sign of life
+	OldQueues      Word = "old-queue"      // prompts are left where no agent looks any more
 	ClientDrifts   Word = "client-drift"   // its client does not do what heartbeat relies on
 	CheckFails     Word = "check-trouble"  // what proves its work cannot be run
 	BacksOff       Word = "backing-off"    // a session or its start failed
@@ -47,7 +48,7 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		NoAnswer, QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, PingFails, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
+		NoAnswer, QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, PingFails, OldQueues, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
 		CannotWork, WasHeld, WasFailing,
 		QueueFull, HasDeadLetters, ToolsRefused, IsPaused, NobodyRuns, Behind,
 	}

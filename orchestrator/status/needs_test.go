@@ -122,7 +122,7 @@ func TestTroubles(t *testing.T) {
 		},
 	}
 	kinds := slices.DeleteFunc(Words(), func(w Word) bool {
-		return w == NobodyRuns || w == Behind || w == NoAnswer || w == NotListening || w == TargetFails || w == PingFails
+		return w == NobodyRuns || w == Behind || w == NoAnswer || w == NotListening || w == TargetFails || w == PingFails || w == OldQueues
 	}) // see TestObstacle, TestMute, TestDoors, TestUntold
 	if diff := cmp.Diff(slices.Sorted(slices.Values(kinds)), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
 		t.Errorf("kinds without a case: %s", diff)
