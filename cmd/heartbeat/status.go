@@ -266,7 +266,7 @@ func (s statusPage) row(p *page, a status.Agent) []cell {
 	return []cell{
 		{text: a.Agent},
 		state,
-		{text: queuedText(a)},
+		{text: a.QueuedText()},
 		{text: inFlightText(a, s.now)},
 		dead,
 		{text: nextText(a, s.now)},
@@ -302,20 +302,6 @@ func stateText(a status.Agent, now time.Time) string {
 
 // unknown stands for what cannot be read.
 const unknown = "?"
-
-func queuedText(a status.Agent) string {
-	if a.Unread {
-		return unknown
-	}
-	n := strconv.Itoa(a.Depth.Entries)
-	if a.Depth.More {
-		n += "+"
-	}
-	if a.Depth.Urgent > 0 {
-		n += fmt.Sprintf(" (%d urgent)", a.Depth.Urgent)
-	}
-	return n
-}
 
 // inFlightText says where the entry in work comes from, for how long it has been in
 // work, and which attempt this is; or what the session does without one.

@@ -105,7 +105,7 @@ func (w *webAgents) Queue(ctx context.Context, agent string) (webpage.Queue, err
 		all.More = list.More
 		for _, e := range list.Entries {
 			all.Entries = append(all.Entries, webpage.Entry{
-				ID: e.DeliveryID, InFlight: e.State != "queued" && !e.aside, Aside: e.aside, State: e.State, Source: foreign.Text(e.Source), Attempt: e.Attempt, Since: e.Delivered,
+				ID: e.DeliveryID, InFlight: e.State != "queued" && !e.aside, Aside: e.aside, Urgent: e.Urgent, State: e.State, Source: foreign.Text(e.Source), Attempt: e.Attempt, Since: e.Delivered,
 				Prompt: shortened(e.Prompt),
 			})
 		}
@@ -203,7 +203,7 @@ func (w *webAgents) Triggers(agent string) ([]webpage.Trigger, error) {
 	var all []webpage.Trigger
 	for i := range a.Triggers {
 		t := &a.Triggers[i]
-		all = append(all, webpage.Trigger{Name: t.Name, When: whenOf(t), Next: next[t.Name]})
+		all = append(all, webpage.Trigger{Name: t.Name, When: whenOf(t), Next: next[t.Name], Urgent: t.Urgent})
 	}
 	return all, nil
 }

@@ -19,7 +19,7 @@ import (
 // a past that there is not yet fails.
 func TestThePagesOfAnAgent(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, `{"rules": [{"match": "slow", "steps": [{"delay": "600s"}]}]}`, "mode: persist", `trigger: {name: morning, cron: "0 9 * * *", prompt: "What is new?"}`)
+	f := newFleet(t, `{"rules": [{"match": "slow", "steps": [{"delay": "600s"}]}]}`, "mode: persist", `triggers: [{name: morning, cron: "0 9 * * *", prompt: "What is new?"}, {name: pager, watch: ["in/*"], urgent: true, prompt: "Look."}]`)
 	f.put("heartbeat.yaml", strings.Replace(f.get("heartbeat.yaml"), "agents:\n", "listen: [{address: \"unix:page.sock\", serve: [page], open: true}]\nagents:\n", 1))
 	f.start()
 	f.ok("send", "triage", "say <b>this</b>")
@@ -27,6 +27,7 @@ func TestThePagesOfAnAgent(t *testing.T) {
 	f.ok("send", "triage", "slow one")
 	f.is("a turn", func(r *hook.Record) bool { return r.Phase == hook.Turn })
 	f.ok("send", "triage", "later: <script>")
+	f.ok("send", "--urgent", "triage", "soon")
 	f.ok("send", "triage", "never")
 	f.ok("inbox", "drop", f.queued("never"))
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -51,6 +52,7 @@ func TestThePagesOfAnAgent(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"agents/triage": {
 			"say &lt;b&gt;this&lt;/b&gt;", "done: say", "in flight: ", "later: &lt;script&gt;", "<strong class=\"bad\">dropped</strong>", "never", "<strong>morning</strong>", `#agent-dead">Read it`,
+			`<strong>pager</strong> <span class="muted">when in/* change, urgent</span>`, "from send, urgent</span>", "<dd>2 (1 urgent)</dd>", // nothing marked these
 		},
 		"agents/triage/record":       {"done: say &lt;b&gt;this&lt;/b&gt;", "None has ended yet."},
 		"agents/triage/plots?of=90d": {"Queue depth", "not watched"},

@@ -91,6 +91,7 @@ type Entry struct {
 	ID       string // that was made for its delivery
 	InFlight bool
 	Aside    bool // it waits outside of the queue
+	Urgent   bool // it goes before the others
 	State    string
 	Source   foreign.Text
 	Attempt  int
@@ -117,9 +118,10 @@ type Dead struct {
 
 // Trigger is a trigger of an agent.
 type Trigger struct {
-	Name string
-	When string // in words, where it has no schedule
-	Next time.Time
+	Name   string
+	When   string // in words, where it has no schedule
+	Next   time.Time
+	Urgent bool // its prompts go before the others
 }
 
 // ours matches ids and names that a button may name: those that need no quotes. Others, which

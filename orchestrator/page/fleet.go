@@ -191,7 +191,7 @@ type row struct {
 }
 
 func rowOf(a status.Agent, now time.Time, acts bool) row {
-	r := row{Agent: a, Acts: acts, Word: a.Shown(), Since: a.ShownSince(), Note: a.Note(now), Queued: queued(a), Tokens: fresh(a.Today), Any: a.Unscheduled()}
+	r := row{Agent: a, Acts: acts, Word: a.Shown(), Since: a.ShownSince(), Note: a.Note(now), Queued: a.QueuedText(), Tokens: fresh(a.Today), Any: a.Unscheduled()}
 	if r.Sign, r.Label = signs[r.Word], labelOf(a); r.Label == "asks" {
 		r.Sign = "?"
 	}
@@ -277,16 +277,6 @@ func tone(a status.Agent) string {
 	case status.Idle, status.Stopped:
 	}
 	return "calm"
-}
-
-func queued(a status.Agent) string {
-	switch {
-	case a.Unread:
-		return "?"
-	case a.Depth.More:
-		return strconv.Itoa(a.Depth.Entries) + "+"
-	}
-	return strconv.Itoa(a.Depth.Entries)
 }
 
 // origin is status.Origin, as wide as a page has room for.

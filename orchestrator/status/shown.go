@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +37,21 @@ func (a Agent) ShownSince() time.Time {
 		return time.Time{}
 	}
 	return a.Since
+}
+
+// QueuedText is how much is queued, as far as that was counted, and how much of it is urgent.
+func (a Agent) QueuedText() string {
+	if a.Unread {
+		return "?"
+	}
+	n := strconv.Itoa(a.Depth.Entries)
+	if a.Depth.More {
+		n += "+"
+	}
+	if a.Depth.Urgent > 0 {
+		n += fmt.Sprintf(" (%d urgent)", a.Depth.Urgent)
+	}
+	return n
 }
 
 // NeedsPerson reports whether a person has to act or to know: the agent is held
