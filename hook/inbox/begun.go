@@ -24,8 +24,12 @@ const maxBegun = 64 << 20
 // begunFile is the name of the file that has it.
 func (q *Queue) begunFile() string { return "." + q.name + ".begun" }
 
-// begin notes what follows, durably.
+// begin notes what follows, durably. While the rest of something else waits, nothing is begun:
+// there is one note.
 func (h *Held) begin(b begun) error {
+	if h.unfinished != nil {
+		return h.unfinished
+	}
 	data, err := json.Marshal(b)
 	if err != nil {
 		return err
@@ -57,6 +61,7 @@ func (h *Held) finish() error {
 	}
 	switch {
 	case errors.Is(err, ErrNeedsOperator):
+		h.unfinished = err
 		return nil
 	case err != nil:
 		return fmt.Errorf("cannot finish what was begun with the queue: %w", err)

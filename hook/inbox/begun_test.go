@@ -168,6 +168,59 @@ func TestWhatWasBegunAndCannotBeReadHoldsNothingUp(t *testing.T) {
 	}
 }
 
+// TestWhatWaitsForAnAnswerIsNotForgotten: while the urgent lane asks, the rest of a killed drop
+// waits. A retry in between was noted in its place, and what was dropped was handed over.
+func TestWhatWaitsForAnAnswerIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.hurry("a\nb\n")
+	r.do(2)
+	r.send("old", "given up")
+	r.offer()
+	r.giveUp()
+	r.send("one", "dropped")
+	killed := errors.New("killed")
+	r.guard(func(s durable.Step, run func() error) error {
+		if s.Name == "inbox.jsonl" {
+			return killed
+		}
+		return run()
+	})
+	if _, err := r.DropQueued("one"); !errors.Is(err, killed) {
+		t.Fatal(err)
+	}
+	r.unsynced()
+	r.remove(UrgentCursor)
+	r.remove(urgentMeta)
+	again := func() {
+		err := r.Unlock()
+		r.reopen()
+		h, lockErr := r.Queue.Lock(t.Context())
+		if err := errors.Join(err, lockErr); err != nil {
+			t.Fatal(err)
+		}
+		r.Orphaned = Orphaned{h}
+	}
+	again()
+	if _, err := r.RetryDead("old"); !errors.Is(err, ErrNeedsOperator) {
+		t.Errorf("a retry meanwhile: %v", err)
+	}
+	q, err := r.Question()
+	if err != nil || q == nil {
+		t.Fatalf("%+v, %v", q, err)
+	}
+	if err := r.StartAt(q.Answers[len(q.Answers)-1].Offset); err != nil {
+		t.Fatal(err)
+	}
+	again()
+	if got := r.next(); got != "" || r.exists(r.begunFile()) {
+		t.Errorf("next is %q", got)
+	}
+	if n, err := r.RetryDead("old"); n != 1 || err != nil {
+		t.Errorf("a retry afterwards: %d, %v", n, err)
+	}
+}
+
 // TestADropThatFailsIsNotMadeUpForLater, unless it has come so far that its entry is a
 // dead letter.
 func TestADropThatFailsIsNotMadeUpForLater(t *testing.T) {
@@ -183,7 +236,7 @@ func TestADropThatFailsIsNotMadeUpForLater(t *testing.T) {
 			return run()
 		})
 		n, err := r.DropQueued("a")
-		if !errors.Is(err, full) || strings.Contains(err.Error(), "it is a dead letter") != filed || (n == 1) != filed {
+		if !errors.Is(err, full) || strings.Contains(err.Error(), "nothing of it is handed over") != filed || (n == 1) != filed {
 			t.Errorf("%s: %d, %v", name, n, err)
 		}
 		r.unsynced()

@@ -13,9 +13,9 @@ import (
 	"heartbeat/hook/flock"
 )
 
-// DropQueued removes entries that are queued or set aside, named by their envelope's id or their delivery
-// id, and files them as dead letters (Dropped). It returns how many there were. The
-// line's bytes are overwritten with blanks, so that no offset changes; an entry in
+// DropQueued removes entries that are queued or set aside, named by their envelope's id or
+// their delivery id, and files them as dead letters (Dropped). It returns how many there
+// were. Their lines are overwritten with blanks, so that no offset changes; an entry in
 // flight is left alone. When it is interrupted after one of them was filed, the next
 // Lock finishes it: an entry that is a dead letter is not handed over.
 func (h *Held) DropQueued(ids ...string) (int, error) {
@@ -33,7 +33,7 @@ func (h *Held) DropQueued(ids ...string) (int, error) {
 	if filed, unknown := h.anyFiled(found); !filed && unknown == nil {
 		return 0, errors.Join(err, h.over())
 	}
-	return n, fmt.Errorf("%w; it is a dead letter, and is not handed over", err)
+	return n, fmt.Errorf("%w; the drop is finished when the queue is next used, and nothing of it is handed over", err)
 }
 
 // droppable returns the delivery ids of the entries that ids name.

@@ -19,6 +19,8 @@ import (
 type Held struct {
 	*Queue
 	unlock func() error // nil once it was called
+	// unfinished is why what was begun could not be finished yet, or nil.
+	unfinished error
 }
 
 // errReleased means that the caller has released the lock.

@@ -18,8 +18,8 @@ var ErrTextGone = errors.New("its text went with the inbox; send the prompt agai
 // entry id, and then removes them from the dead letters. It returns how many there
 // were. Fragments, and lines filed by reference, cannot be queued again: they stay,
 // and the error names the first ones. When it is interrupted, the next Lock finishes it.
-// Calling it again after an interruption queues nothing twice, except lines that are not valid UTF-8 or that only just fit max-entry:
-// those are queued again unchanged.
+// Calling it again after an interruption queues nothing twice, except lines that are not
+// valid UTF-8 or that only just fit max-entry: those are queued again unchanged.
 func (h *Held) RetryDead(ids ...string) (int, error) {
 	if err := h.check(); err != nil {
 		return 0, err
