@@ -122,36 +122,12 @@ func (h *heldLane) endsUnseen(v *view, i Interruption, a Acknowledgement) (Outco
 	return StaleOrphanDeleted, err
 }
 
+// recoverFlight decides about an entry whose session is gone, in the order of README.md.
 func (h *heldLane) recoverFlight(v *view, i Interruption) (Outcome, error) {
+	if outcome, err := h.decided(v, i); outcome != "" || err != nil {
+		return outcome, err
+	}
 	f := v.flight
-	switch ended, err := h.endedBefore(f, i); {
-	case err != nil:
-		return "", err
-	case ended:
-		return StaleOrphanDeleted, h.pass(v)
-	}
-	if i.Finished != nil && f.State.rank() < Checking.rank() {
-		if a := i.Finished(f.InFlight); a != nil {
-			return h.endsUnseen(v, i, *a)
-		}
-	}
-	if i.Cancel != nil && i.Cancel.Delivery == f.DeliveryID {
-		f.Cancel = i.Cancel.mark()
-	}
-	if f.Cancel != "" {
-		return h.cancelFlight(v, i)
-	}
-	if f.DeliveryID == i.OverBudget {
-		return DeadLettered, h.bury(v, OverBudget, i)
-	}
-	if f.State.rank() < Checking.rank() {
-		switch given, err := h.buried(f.DeliveryID); {
-		case err != nil:
-			return "", err
-		case given:
-			return DeadLettered, h.pass(v)
-		}
-	}
 	if f.State == Unproven && i.Judged != nil && !i.Judged(f.InFlight) {
 		f.State, f.Interrupted = Started, ""
 	}
@@ -177,6 +153,40 @@ func (h *heldLane) recoverFlight(v *view, i Interruption) (Outcome, error) {
 		return outcome, err
 	}
 	return h.orphan(v, i, untaken)
+}
+
+// decided finishes an entry about which its state says nothing more: it is done or given
+// up already, or somebody has cancelled it, or it is over its budget. "": it is none of these.
+func (h *heldLane) decided(v *view, i Interruption) (Outcome, error) {
+	f := v.flight
+	switch ended, err := h.endedBefore(f, i); {
+	case err != nil:
+		return "", err
+	case ended:
+		return StaleOrphanDeleted, h.pass(v)
+	}
+	if i.Finished != nil && f.State.rank() < Checking.rank() {
+		if a := i.Finished(f.InFlight); a != nil {
+			return h.endsUnseen(v, i, *a)
+		}
+	}
+	if i.Cancel != nil && i.Cancel.Delivery == f.DeliveryID {
+		f.Cancel = i.Cancel.mark()
+	}
+	if f.Cancel != "" {
+		return h.cancelFlight(v, i)
+	}
+	if f.DeliveryID == i.OverBudget {
+		return DeadLettered, h.bury(v, OverBudget, i)
+	}
+	if f.State.rank() >= Checking.rank() {
+		return "", nil
+	}
+	given, err := h.buried(f.DeliveryID)
+	if err != nil || !given {
+		return "", err
+	}
+	return DeadLettered, h.pass(v)
 }
 
 // orphan decides what becomes of an entry whose session is gone, by its state, by

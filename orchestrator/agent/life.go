@@ -241,21 +241,7 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	a.done.acknowledged += e.Acknowledged
 	e.Unproved = e.Unproved || a.life.judged || a.check.begun
 	a.past.left.outcome = &e.Outcome
-	var n next
-	h := a.past.history
-	switch {
-	case e.Poison && e.Unrecovered == nil:
-		n, h = poisoned(e.Outcome, h)
-	case e.Parks == nil:
-		if n, h = after(e.Outcome, e.Left, h, ruleOf(a.def), now, roll); e.Exhausted {
-			n, h = exhausted(e.Outcome, n, h, ruleOf(a.def))
-		}
-	default:
-		if e.Acknowledged > 0 {
-			h = history{}
-		}
-		n = next{state: status.Parked, parking: *e.Parks}
-	}
+	n, h := afterEnd(e, a.past.history, ruleOf(a.def), now, roll)
 	if e.Loss != nil {
 		a.queueLost(*e.Loss, now)
 	}

@@ -183,6 +183,22 @@ func exhausted(o session.Outcome, n next, h history, rule restartRule) (next, hi
 		h.poisons, Describe(o))}, h
 }
 
+// afterEnd returns what follows the end of a session, and the failures from then on.
+func afterEnd(e End, h history, rule restartRule, now time.Time, roll float64) (n next, _ history) {
+	switch {
+	case e.Poison && e.Unrecovered == nil:
+		return poisoned(e.Outcome, h)
+	case e.Parks == nil:
+		if n, h = after(e.Outcome, e.Left, h, rule, now, roll); e.Exhausted {
+			return exhausted(e.Outcome, n, h, rule)
+		}
+		return n, h
+	case e.Acknowledged > 0:
+		h = history{}
+	}
+	return next{state: status.Parked, parking: *e.Parks}, h
+}
+
 // Describe returns one line about how a session ended.
 func Describe(o session.Outcome) string {
 	s := string(o.Why)

@@ -12,19 +12,7 @@ import (
 // what its shim recorded. A second call adds nothing. Nobody may append records of the
 // agent at the same time. unwritten tells what no transcript has; nil: that is not known.
 func Settle(stateDir, agent, session string, now time.Time, unwritten Unwritten) error {
-	var last Record
-	var counted Sum
-	var transcripts []Kept
-	err := Read(stateDir, agent, time.Time{}, func(r Record) {
-		if r.Session != session {
-			return
-		}
-		counted = counted.Plus(r.Sum)
-		last = r
-		if k := r.Kept; k.Transcript != "" && !slices.ContainsFunc(transcripts, func(o Kept) bool { return o.Transcript == k.Transcript }) {
-			transcripts = append(transcripts, k)
-		}
-	})
+	last, counted, transcripts, err := recorded(stateDir, agent, session)
 	if err != nil || last.Session == "" || len(transcripts) == 0 {
 		return err
 	}
@@ -63,6 +51,22 @@ func Settle(stateDir, agent, session string, now time.Time, unwritten Unwritten)
 	}
 	last.At, last.Sum, last.Kept.Total = now, rest, max(c.Total(), last.Kept.Total)
 	return Append(stateDir, agent, last)
+}
+
+// recorded returns the last record of a session, the sum of all and the transcripts that
+// they were counted from.
+func recorded(stateDir, agent, session string) (last Record, counted Sum, transcripts []Kept, err error) {
+	err = Read(stateDir, agent, time.Time{}, func(r Record) {
+		if r.Session != session {
+			return
+		}
+		counted = counted.Plus(r.Sum)
+		last = r
+		if k := r.Kept; k.Transcript != "" && !slices.ContainsFunc(transcripts, func(o Kept) bool { return o.Transcript == k.Transcript }) {
+			transcripts = append(transcripts, k)
+		}
+	})
+	return last, counted, transcripts, err
 }
 
 // took returns what a conversation had used before a session; false: that is not known.
