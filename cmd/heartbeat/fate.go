@@ -25,8 +25,7 @@ func fate(of *config.Agent, s status.AgentState) string {
 	return prompt + " becomes a dead letter if a tool has run for it, otherwise it is given again (on-orphan: deadletter)"
 }
 
-// hear has what a scheduler says of agents say also what it does not know yet, and their
-// sessions' hooks do.
+// hear adds what agents' sessions have written down to what their scheduler says of them.
 func hear(f *config.Fleet, states []status.AgentState) {
 	for i := range states {
 		if of := f.Agent(states[i].Agent); of != nil {

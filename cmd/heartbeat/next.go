@@ -173,7 +173,7 @@ func (c comingFires) sends(p *page) {
 	for _, w := range c.Sends {
 		if w.Unsent != nil && w.Agent != said {
 			said = w.Agent
-			p.lines("", fmt.Sprintf("what is due for %s is not sent yet: %s", w.Agent, w.Unsent.Why))
+			p.linesf("what is due for %s is not sent yet: %s", w.Agent, w.Unsent.Why)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 // there to be copied.
 func wrap(text string, n int) []string { return wrapFrom(text, n, n) }
 
-// wrapFrom is wrap for a text whose first line has so many columns and no more. It is
-// empty if that is too few for the first word, and the others have more.
+// wrapFrom is wrap for a text whose first line has a room of its own. That line is empty if
+// the first word does not fit into it and the other lines have more room.
 func wrapFrom(text string, first, n int) []string {
 	var lines []string
 	line, room := "", first

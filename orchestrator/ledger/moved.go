@@ -44,9 +44,9 @@ func inboxIn(folder string) string {
 	return ""
 }
 
-// Move has what is recorded of entries of one inbox belong to another one, where nothing is
-// recorded of them yet. Interrupted it is done again: each record is written before the old
-// one is removed.
+// Move has what is recorded of entries of one inbox belong to another one. A demand that is
+// recorded there stays; a text that differs from one there is unsure. When it is
+// interrupted, call it again: each record is written before the old one is removed.
 func Move(stateDir, from, to string, ids ...string) (err error) {
 	for _, id := range ids {
 		err = errors.Join(err, moveDemand(stateDir, from, to, id), moveText(stateDir, from, to, id))

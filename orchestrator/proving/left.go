@@ -123,10 +123,10 @@ func (d *Desk) Marks(a *config.Agent, key string, m *inbox.OutboxMark) error {
 	return book.Marks(m)
 }
 
-// Left compares what a session has left whose scheduler was killed, as Forged and Settle
-// do for one that ends. Whether everything had to be proven the book says, as it was when the
-// session began: the file may have been given an until: since, or have lost it. What was
-// done without a check because it had lost it has a verdict, too.
+// Left compares what was left by a session whose scheduler was killed, as Forged and Settle
+// do for one that ends. The book says whether everything had to be proven when the session
+// began: since then the file may have gained an until:, or lost it. What was done without a
+// check because the file had lost it has a verdict, too.
 func (d *Desk) Left(ctx context.Context, a *config.Agent, key string) (forged int, err error) {
 	book, err := d.Book(key)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"heartbeat/orchestrator/queue"
 )
 
-// Moved has what is remembered of an agent's entries follow it from its former directory, of
-// which owns tells what is in it: each entry that neither stands in the queue that is there
-// now nor has ended in it. So whoever is there now is not missing what was never its own, the
-// agent still has to prove what it had to if its queue came with it, and it is missing
-// what did not. Call it before anything is looked at with the new definition; interrupted,
-// again.
+// Moved has what is remembered of an agent's entries follow it from its former directory.
+// owns returns the agent's directory that a path is in. What stands in the queue of the
+// former directory, or has ended in it, stays. So the agent still has to prove what came
+// along with its queue, it is told what is missing, and whoever has the former directory
+// now is not told of entries that were never its own. Call it before anything is looked at
+// with the new definition. When it is interrupted, call it again.
 func (d *Desk) Moved(ctx context.Context, from string, owns func(path string) string, a *config.Agent) error {
 	inboxes, err := ledger.Inboxes(d.opt.StateDir)
 	for _, path := range inboxes {

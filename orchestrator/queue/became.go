@@ -9,7 +9,8 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// Became is what has become of an entry that was in flight. The zero value: it was dropped.
+// Became is what has become of an entry that was in flight: one of these, or, with none of
+// them, it was dropped. (What the files say of many entries is Fates.)
 type Became struct {
 	Done   bool         // the outbox has it
 	State  inbox.State  // it is in flight, or set aside, in this state; "": neither

@@ -76,7 +76,7 @@ func asksAside(tasks []string) bool {
 	return false
 }
 
-// unwritten is what the function says of a session whose shim was killed, by the record that it has left.
+// unwritten is that of a session whose shim was killed, by the record that it has left.
 func (l Leftover) unwritten(end usage.Tail) []string {
 	if l.Home == "" {
 		return nil
