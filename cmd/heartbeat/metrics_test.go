@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -56,6 +59,51 @@ func TestMetricsOfARunningFleet(t *testing.T) {
 	}
 	if code := r.stop(); code != 0 {
 		t.Errorf("exit status %d", code)
+	}
+}
+
+// TestAQueueFileThatCannotBeReadIsTold (doctor and status said it; the metrics never, and a
+// notice came when doctor next ran by itself, hours later) of an agent that does nothing,
+// until the file is gone.
+func TestAQueueFileThatCannotBeReadIsTold(t *testing.T) {
+	t.Parallel()
+	const unreadable = "heartbeat_queue_unreadable{agent=\"triage\"} 1\n"
+	for _, file := range []string{"outbox.jsonl", ".waiting.jsonl"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.put("heartbeat.yaml", simulated+"notify: {desk: {command: [tee, -a, told.txt]}}\n")
+			r := w.background("--metrics", ":0")
+			url := servedAt.FindString(r.stderr.String())
+			shows := func() bool {
+				res, err := http.Get(url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer res.Body.Close()
+				body, err := io.ReadAll(res.Body)
+				return err == nil && strings.Contains(string(body), unreadable)
+			}
+			if shows() {
+				t.Error("all its files can be read")
+			}
+			path := filepath.Join(w.dir, "agents/triage/.heartbeat", file)
+			if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the metrics show it", shows)
+			until(t, "somebody is told", func() bool {
+				told, err := os.ReadFile(filepath.Join(w.dir, "told.txt"))
+				return err == nil && strings.Contains(string(told), "cannot read \""+path+"\"")
+			})
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the metrics show it no more", func() bool { return !shows() })
+			if code := r.stop(); code != 0 {
+				t.Errorf("exit status %d", code)
+			}
+		})
 	}
 }
 

@@ -51,7 +51,7 @@ var (
 	asideDesc   = desc("entries_waiting_aside", "Entries that wait for a person's approval while the queue goes on.", "agent")
 	oldestDesc  = desc("oldest_queued_since_timestamp_seconds", "Since when the first queued entry stands there, as far as this run has seen.", "agent")
 	deadDesc    = desc("dead_letters", "Entries in the dead-letter file.", "agent")
-	problemDesc = desc("queue_unreadable", "1 when an agent's queue cannot be read.", "agent")
+	problemDesc = desc("queue_unreadable", "1 when an agent's queue cannot be read, or a file that says what was done or given up; missing otherwise.", "agent")
 )
 
 // Describe implements prometheus.Collector.

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"sync"
@@ -22,7 +23,7 @@ type Backlog struct {
 	Dead   int       `json:"dead_letters"`
 	// First is the delivery id of the first of them, or "".
 	First string `json:"-"`
-	// Problem says why the queue could not be read. Asks is true if it asks a person
+	// Problem says why the queue, or one of its files, could not be read. Asks is true if it asks a person
 	// where to continue.
 	Problem string `json:"problem,omitempty"`
 	Asks    bool   `json:"-"`
@@ -39,7 +40,11 @@ type Backlogs struct {
 	at   time.Time
 	all  []Backlog
 	kept map[string]*keptQueue // :: inbox → what was found there
+	next int                   // the queue whose files are examined first at the next look
 }
+
+// examined is how many queues' files are examined in one look: each of them is opened.
+const examined = 100
 
 // Queue is a queue to count. An idle agent has nothing queued, so its queue is
 // not opened.
@@ -54,11 +59,14 @@ type keptQueue struct {
 	since time.Time
 	dead  inbox.DeadCount
 	stamp durable.Stamp // of the dead-letter file when it was counted
+	// unread says which of its files cannot be read, and why, or is "".
+	unread string
 }
 
 // Look returns the backlogs of the queues that the function queues returns. It
 // returns the last result if that is younger than BacklogFor, and calls queues
-// only if it is not. It reads dead letters again only if their file has changed.
+// only if it is not. It reads dead letters again only if their file has changed, and
+// examines the files of some queues in turn, also where the agent is idle.
 func (b *Backlogs) Look(queues func() []Queue) []Backlog {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,15 +75,18 @@ func (b *Backlogs) Look(queues func() []Queue) []Backlog {
 	}
 	targets := queues()
 	all, kept := make([]Backlog, 0, len(targets)), make(map[string]*keptQueue, len(targets))
-	for _, t := range targets {
+	for i, t := range targets {
 		k := b.kept[t.Inbox]
 		if k == nil {
 			k = &keptQueue{}
 		}
 		kept[t.Inbox] = k
+		if n := len(targets); ((i-b.next)%n+n)%n < examined {
+			k.unread = unread(hiding(queue.Obstacles(t.Agent)))
+		}
 		all = append(all, k.look(t))
 	}
-	b.at, b.all, b.kept = time.Now(), all, kept
+	b.at, b.all, b.kept, b.next = time.Now(), all, kept, (b.next+examined)%max(1, len(targets))
 	return all
 }
 
@@ -93,6 +104,7 @@ func (k *keptQueue) look(t Queue) Backlog {
 			b.Problem, b.Asks = err.Error(), errors.Is(err, inbox.ErrNeedsOperator)
 		}
 	}
+	b.Problem = cmp.Or(b.Problem, k.unread)
 	if b.Queued == 0 {
 		k.first, k.since = "", time.Time{}
 	}

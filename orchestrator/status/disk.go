@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -88,7 +87,7 @@ const countBytes = 8 << 20
 
 func lookAtQueue(a *config.Agent) (on seenQueue) {
 	on.err = queue.Read(context.Background(), a, func(q *inbox.Queue) (err error) {
-		on.obstacles = slices.DeleteFunc(q.Obstacles(), func(o inbox.Obstacle) bool { return o.Hides == inbox.HidesNothing })
+		on.obstacles = hiding(q.Obstacles())
 		on.counted = q.CountDead(&on.dead) == nil // also where the queue asks a person
 		if on.depth, err = q.Depth(countBytes); errors.Is(err, inbox.ErrNeedsOperator) {
 			on.missing, _ = q.Missing() // the question says it, too

@@ -54,13 +54,18 @@ func (q seenQueue) hidden(what inbox.Hidden) bool {
 	return slices.ContainsFunc(q.obstacles, func(o inbox.Obstacle) bool { return o.Hides == what })
 }
 
-// unread says of the queue's files that cannot be read why, or "".
-func (q seenQueue) unread() string {
-	if len(q.obstacles) == 0 {
+// hiding are the obstacles that hide something.
+func hiding(all []inbox.Obstacle) []inbox.Obstacle {
+	return slices.DeleteFunc(all, func(o inbox.Obstacle) bool { return o.Hides == inbox.HidesNothing })
+}
+
+// unread says of a queue's files that cannot be read why, or "".
+func unread(obstacles []inbox.Obstacle) string {
+	if len(obstacles) == 0 {
 		return ""
 	}
-	text := q.obstacles[0].Err.Error()
-	if more := len(q.obstacles) - 1; more > 0 {
+	text := obstacles[0].Err.Error()
+	if more := len(obstacles) - 1; more > 0 {
 		text += fmt.Sprintf("; and %d more of the queue's files", more)
 	}
 	return text
@@ -78,13 +83,13 @@ func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 	switch q := on.queue; {
 	case q.err != nil:
 		st.Asks = errors.Is(q.err, inbox.ErrNeedsOperator)
-		if st.Problem, st.Unread = q.unread(), true; st.Problem == "" || st.Asks {
+		if st.Problem, st.Unread = unread(q.obstacles), true; st.Problem == "" || st.Asks {
 			st.Problem = q.err.Error()
 		}
 	case q.hidden(inbox.HidesQueue):
-		st.Problem, st.Unread = q.unread(), true
+		st.Problem, st.Unread = unread(q.obstacles), true
 	default:
-		st.Problem = cmp.Or(q.unread(), st.Problem)
+		st.Problem = cmp.Or(unread(q.obstacles), st.Problem)
 		st.Depth, st.InFlight = q.depth, q.flight
 	}
 	st.Dead, st.DeadMore, st.DeadSince = on.queue.dead.Entries, on.queue.dead.More, on.queue.dead.Oldest
