@@ -60,7 +60,7 @@ func (a *Agent) Cancel(only string, again bool) (work *hook.Work, why string) {
 // nothing to cancel.
 func (a *Agent) cancellable() (work *hook.Work, why string) {
 	switch l := a.life; {
-	case l.is == Starting:
+	case l.is == Starting, l.is == Live && l.last.Work == nil && l.last.Phase == hook.Starting: // it has not said yet what it was given
 		return nil, "its session is only just starting"
 	case l.is == Recovering:
 		return nil, "what its last session had in flight is being recovered"

@@ -26,3 +26,22 @@ func TestReadersAreToldOfACancellation(t *testing.T) {
 		t.Errorf("it is not told: %+v", d)
 	}
 }
+
+// TestASessionThatHasSaidNothingYetIsNotCancelled: its prompt was not known, so that a turn
+// without one was to be cancelled. Then its first report seemed to say that this had
+// finished, and a person was told so while the prompt went on.
+func TestASessionThatHasSaidNothingYetIsNotCancelled(t *testing.T) {
+	t.Parallel()
+	for _, only := range []string{"", "one"} {
+		a := New(&config.Agent{Name: "a"}, noon)
+		a.Begin("", noon)
+		a.Launched("s", Runs, noon)
+		if _, why := a.Cancel(only, false); why != "its session is only just starting" || a.Cancels() != nil {
+			t.Errorf("cancel %q: %q, %+v", only, why, a.Cancels())
+		}
+		a.Reports(session.Report{Phase: hook.Starting, Work: &hook.Work{DeliveryID: "d", ID: "one"}}, noon)
+		if work, why := a.Cancel(only, false); work == nil || why != "" {
+			t.Errorf("cancel %q when its prompt is known: %v, %q", only, work, why)
+		}
+	}
+}
