@@ -40,6 +40,7 @@ type decoded struct {
 	id, source string
 	prompt     string
 	checked    bool
+	retryOf    string // as envelope.RetryOf
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -139,12 +140,14 @@ func decodeEnvelope(line []byte) decoded {
 		Source    string      `json:"source"`
 		Prompt    *string     `json:"prompt"`
 		Checked   any         `json:"checked"`
+		RetryOf   any         `json:"retry_of"`
 	}
 	if json.Unmarshal(line, &e) != nil || e.Heartbeat != "1" || e.Prompt == nil {
 		return plain(line)
 	}
 	d := prompt(*e.Prompt, e.ID, e.Source)
 	d.checked = e.Checked == true
+	d.retryOf, _ = e.RetryOf.(string)
 	return d
 }
 

@@ -110,7 +110,7 @@ func (r *run) stillAsked(s subject) bool {
 	return err != nil || subject{until: until}.definition() == s.definition()
 }
 
-// claimedAt is when the session has claimedAt to be done; zero: none has.
+// claimedAt is when the session has claimed to be done; zero: none has.
 func claimedAt(f *inbox.InFlight) time.Time {
 	if f.Claim == nil {
 		return time.Time{}

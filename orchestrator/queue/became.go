@@ -2,8 +2,6 @@ package queue
 
 import (
 	"context"
-	"math"
-	"slices"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
@@ -25,9 +23,7 @@ func WhatBecame(ctx context.Context, a *config.Agent, delivery, id string) (b Be
 		if b.State, err = stateOf(q, delivery); err != nil || b.State != "" {
 			return err
 		}
-		queued, err := q.List(math.MaxInt)
-		b.Queued = slices.ContainsFunc(queued, func(e inbox.Entry) bool { return e.DeliveryID == delivery || id != "" && e.ID == id })
-		if err != nil || b.Queued {
+		if b.Queued, err = q.Queued(delivery, id); err != nil || b.Queued {
 			return err
 		}
 		for d, err := range q.DeadLetters() {

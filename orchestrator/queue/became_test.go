@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"os"
 	"testing"
 
 	"heartbeat/hook/inbox"
@@ -59,5 +60,27 @@ func TestWhatBecameOfAnEntry(t *testing.T) {
 	}
 	if b, err := WhatBecame(t.Context(), a, flight.DeliveryID, "a"); err != nil || b != (Became{Done: true}) {
 		t.Errorf("done: %+v (%v)", b, err)
+	}
+}
+
+// TestWhatBecameOfALineByHand: it has no id of its own; cancelled and queued again it was said
+// to be dropped.
+func TestWhatBecameOfALineByHand(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	if err := os.WriteFile(a.Inbox, []byte("by hand\nand another\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, a, inbox.Started)
+	flight, err := open(t, a).Peek()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &inbox.Cancellation{Delivery: flight.DeliveryID, Again: true}
+	if _, err := RecoverOwn(t.Context(), a, inbox.Interruption{Cancel: again}); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := WhatBecame(t.Context(), a, flight.DeliveryID, ""); err != nil || b != (Became{Queued: true}) {
+		t.Errorf("%+v (%v)", b, err)
 	}
 }
