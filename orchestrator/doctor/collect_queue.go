@@ -84,6 +84,11 @@ func (q *Queue) contents(a *config.Agent) {
 	}
 	q.Cursor, q.CursorProblem = cursorProblems(a)
 	q.ForeignUrgent = foreignUrgent(a)
+	q.dead(queue)
+}
+
+// dead counts the dead letters.
+func (q *Queue) dead(queue *inbox.Queue) {
 	for d, err := range queue.DeadLetters() {
 		switch {
 		case err != nil:

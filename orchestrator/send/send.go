@@ -100,7 +100,13 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 		l.ID = id
 		remembers(f, a, l)
 	}
-	now := lookAt(f, a, id)
+	s.looks(f, a, ours)
+	return s, nil
+}
+
+// looks says what is before a prompt that was queued, and what it waits for.
+func (s *Sent) looks(f *config.Fleet, a *config.Agent, ours string) {
+	now := lookAt(f, a, s.ID)
 	s.Running, s.Ahead = now.Agent.State != status.Stopped, now.Ahead
 	if o, there := now.Agent.Obstacle(ours, now.at); there {
 		if a.DownText != "" && o.Down() {
@@ -108,7 +114,6 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 		}
 		s.Obstacle = &o
 	}
-	return s, nil
 }
 
 // demands records what a prompt has to pass, before it is queued, or kept until it is due.
