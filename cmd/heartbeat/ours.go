@@ -32,8 +32,11 @@ func beginning(file string) string {
 	return text
 }
 
-// fleetCommands are those that are about a fleet.
-const fleetCommands = `answer|apply|approval|attach|cancel|dead-letter|diff|doctor|events|history|inbox|logs|next|notify|page|pause|recover|reload|replies|restart|resume|run|screen|send|series|service|status|stop|trigger|unapply|usage|validate`
+// fleetCommands are the commands that are about a fleet, otherCommands the others.
+const (
+	fleetCommands = `answer|apply|approval|attach|cancel|dead-letter|diff|doctor|events|history|inbox|logs|next|notify|page|pause|recover|reload|replies|restart|resume|run|screen|send|series|service|status|stop|trigger|unapply|usage|validate`
+	otherCommands = `alive|completion|explain|help|init|launch|man|schema|simulate|version`
+)
 
 // ofFleet finds command lines that are about a fleet and begin with the program alone.
 var ofFleet = regexp.MustCompile(`\bheartbeat (` + fleetCommands + `)\b`)

@@ -33,7 +33,7 @@ func wrapFrom(text string, first, n int) []string {
 }
 
 // ofOurs finds command lines of ours, up to what ends them in a sentence.
-var ofOurs = regexp.MustCompile(`\bheartbeat(?: --?[a-z]+ \S+)* (?:` + fleetCommands + `|explain|help|init|man|version)\b(?: [^\s;,:()\x60]*[^\s;,:().\x60])*`)
+var ofOurs = regexp.MustCompile(`\bheartbeat(?: --?[a-z]+ \S+)* (?:` + fleetCommands + `|` + otherCommands + `)\b(?: [^\s;,:()\x60]*[^\s;,:().\x60])*`)
 
 // glue stands for a blank at which a line is not broken. No text has one.
 const glue = "\x00"

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,28 @@ func TestACommandInProseIsInOneLine(t *testing.T) {
 		if got := strings.Join(wrap(text, 32), "|"); got != want {
 			t.Errorf("%q is %q", text, got)
 		}
+	}
+}
+
+// TestEachCommandIsOfAFleetOrNot: the lists by which command lines are found in texts stand
+// apart from the commands.
+func TestEachCommandIsOfAFleetOrNot(t *testing.T) {
+	t.Parallel()
+	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range p.Model.Children {
+		if !c.Hidden {
+			names = append(names, c.Name)
+		}
+	}
+	known := strings.Split(fleetCommands+"|"+otherCommands, "|")
+	slices.Sort(names)
+	slices.Sort(known)
+	if !slices.Equal(names, known) {
+		t.Errorf("the commands are %q, known are %q", names, known)
 	}
 }
 
