@@ -11,7 +11,7 @@ import (
 
 // parking is an account's no, as the agent understands it.
 func parking(p account.Parking) agent.Parking {
-	return agent.Parking{Until: p.Until, Person: p.Person, Reason: p.Reason, Limit: p.Source != "" && !p.Person, Known: p.Known()}
+	return agent.Parking{Until: p.Until, Person: p.Person, Reason: p.Reason, Fix: p.Fix, Limit: p.Source != "" && !p.Person, Known: p.Known()}
 }
 
 // askAgain makes members that were told to wait ask their account again.

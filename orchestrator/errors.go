@@ -11,6 +11,7 @@ import (
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/preflight"
+	"heartbeat/orchestrator/session"
 )
 
 // errFinished ends a run with Once.
@@ -94,7 +95,7 @@ func (s *Scheduler) failure(def *config.Agent, err error) *agent.Failed {
 	if errors.Is(err, inbox.ErrNeedsOperator) {
 		f.Fix = s.opt.answerOf(def.Name)
 	}
-	if launch.DiskFull(err) {
+	if session.DiskFull(err) {
 		f.Fix = preflight.FreeRoom(def.Dir, s.opt.StateDir)
 	}
 	return f

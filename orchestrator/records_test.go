@@ -20,7 +20,7 @@ func TestTheLogOfAHoldSaysWhatToDo(t *testing.T) {
 	}{
 		"a crash loop": {session.Outcome{Why: hook.EndCrashed, Bound: true}, `do="heartbeat -f x logs a --raw" then="heartbeat -f x resume a`},
 		"a question":   {session.Outcome{Why: hook.EndStartTimeout, Asks: &session.Question{What: "a thing", Do: "answer it"}}, `do="answer it" then="it continues by itself"`},
-		"a login":      {session.Outcome{Why: hook.EndAPIFailure, Detail: "authentication_failed", Bound: true}, `do="claude, and in it /login`},
+		"a login":      {session.Outcome{Why: hook.EndAPIFailure, Detail: "authentication_failed", Bound: true}, `do="run claude, and in it /login`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

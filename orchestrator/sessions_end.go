@@ -35,6 +35,7 @@ func (c course) ended(b launched, o session.Outcome) {
 	end := agent.End{
 		Outcome: o, Left: l.Err != nil || hasWork(l.Depth), Queued: l.Depth.Entries, Names: l.Depth.Names, Folders: folders,
 		Poison: how.poison, Exhausted: exhausted(found, c.def), Unrecovered: c.failure(c.def, err), Answers: b.answers,
+		Fix: launch.Remedy(c.def, c.opt.StateDir, o),
 	}
 	c.logEnd(o)
 	if err != nil {
@@ -42,7 +43,7 @@ func (c course) ended(b launched, o session.Outcome) {
 	}
 	c.happened(c.m, func(now time.Time) {
 		c.m.live = nil
-		end.Parks = c.judged(o, account.ZoneOf(b.spec.Env), now)
+		end.Parks = c.judged(o, end.Fix, account.ZoneOf(b.spec.Env), now)
 		c.m.Ended(end, now, agent.Roll())
 		c.m.cancels(cancelled{found.Outcome, err})
 	})
@@ -102,7 +103,7 @@ func (c course) learn(o session.Outcome) {
 
 // judged takes what a session's end says of its account. Where that is to blame,
 // it returns what follows for the agent. zone is that of its client.
-func (c course) judged(o session.Outcome, zone *time.Location, now time.Time) *agent.Parking {
+func (c course) judged(o session.Outcome, fix string, zone *time.Location, now time.Time) *agent.Parking {
 	f := &c.fleet
 	if o.Acknowledged > c.m.Reported().Acknowledged {
 		c.fleet.hasDone(c.m, now)
@@ -111,7 +112,7 @@ func (c course) judged(o session.Outcome, zone *time.Location, now time.Time) *a
 		c.fleet.declines(c.m, now)
 		return nil
 	}
-	failure := account.Failure{Why: agent.Describe(o), Person: agent.NeedsPerson(o)}
+	failure := account.Failure{Why: agent.Describe(o), Person: agent.NeedsPerson(o), Fix: fix}
 	if r := o.Refused; r != nil && agent.Limited(o) {
 		failure.Reset = account.Evidence{Told: r.Told, Written: r.Written, Limits: r.Limits, Zone: zone}.Reset(now)
 	}

@@ -55,7 +55,7 @@ var Claude = Client{
 			{"stop_hook_active", readActive},
 			{"background_tasks", readTasks},
 		},
-		Block: block, Cuts: cuts, Deny: deny, Failure: failureKind, Limited: limited, Limit: limitOf,
+		Block: block, Cuts: cuts, Deny: deny, Failure: failureKind, Limited: limited, Refused: loginFailed, Limit: limitOf,
 		Faults: map[string]Fault{
 			"invalid_request": RequestFault, "max_output_tokens": RequestFault,
 			serviceFailed: ServiceFault, "overloaded": ServiceFault,

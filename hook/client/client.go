@@ -78,6 +78,8 @@ type Hooks struct {
 	// known words for it, and whose fault each is; a new release may have others.
 	Failure func(e *Event) string
 	Faults  map[string]Fault
+	// Refused is the word for a login or a key that is not accepted.
+	Refused string
 	// Limited is the word for a limit that was reached, Limit what its words for
 	// people say of when that ends.
 	Limited string

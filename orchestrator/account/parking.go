@@ -39,6 +39,7 @@ type Account struct {
 	parked int       // how often in a row the whole account was parked
 	failed time.Time // when an agent last failed, since the account last worked
 	reason string
+	fix    string        // what a person does about it, or ""
 	shown  client.Limits // the latest that a client has shown
 	probe  string        // who tries it, or ""
 	since  time.Time     // when that was decided
@@ -56,6 +57,7 @@ type member struct {
 	person bool      // nor before a person has acted on its account
 	worked time.Time // last
 	reason string    // why it failed
+	fix    string    // what a person does about it, or ""
 	acks   int       // entries done since an agent of the account failed last
 	waits  int       // its place among those that were told to wait; 0: it does not wait
 }
@@ -106,11 +108,11 @@ func (c *Account) wait(m *member, p Parking) Answer {
 }
 
 func (c *Account) parking() Parking {
-	return Parking{Until: c.until, Source: c.source, Person: c.person, Reason: c.reason, All: true}
+	return Parking{Until: c.until, Source: c.source, Person: c.person, Reason: c.reason, Fix: c.fix, All: true}
 }
 
 func (m *member) parking() Parking {
-	return Parking{Until: m.until, Source: m.source, Person: m.person, Reason: m.reason}
+	return Parking{Until: m.until, Source: m.source, Person: m.person, Reason: m.reason, Fix: m.fix}
 }
 
 // turn returns the agent that tries the account next: of those that wait and may
@@ -182,6 +184,8 @@ type Failure struct {
 	// Person is true if only a person can fix it: a login, a bill, the account
 	// itself.
 	Person bool
+	// Fix is what that person does, where it depends on the agent; or "".
+	Fix string
 	// Reset is when a limit ends.
 	Reset Reset
 }
@@ -200,7 +204,7 @@ func (c *Account) Failed(agent string, f Failure, now time.Time, roll float64) P
 	case !f.Reset.At.IsZero():
 		m.until, m.source = f.Reset.At, f.Reset.Source
 	}
-	m.reason = "the account of " + agent + ": " + f.Why
+	m.reason, m.fix = "the account of "+agent+": "+f.Why, f.Fix
 	shared := f.Reset.Shared()
 	if !shared && !before.IsZero() && c.othersWorkSince(agent, before) {
 		m.reason += "; it works for others"
@@ -209,11 +213,11 @@ func (c *Account) Failed(agent string, f Failure, now time.Time, roll float64) P
 	switch {
 	case c.person:
 	case shared && f.Reset.At.After(c.until):
-		c.reason, c.until, c.source = m.reason, f.Reset.At, f.Reset.Source
+		c.reason, c.fix, c.until, c.source = m.reason, m.fix, f.Reset.At, f.Reset.Source
 		c.parked = max(c.parked, 1)
 	case now.Before(c.until): // several agents reached one limit together
 	case c.parked > 0 && tried, c.confirms(agent, now):
-		c.reason, c.person = m.reason, f.Person
+		c.reason, c.fix, c.person = m.reason, m.fix, f.Person
 		c.parked++
 		c.until, c.source = now.Add(sources.Backoff(c.parked, parkBase, parkMax, roll)), ByBackOff
 		if m.source != ByBackOff && !f.Reset.Model {
@@ -246,8 +250,9 @@ type Parking struct {
 	Source Source
 	Person bool
 	Reason string
-	All    bool // it applies to all agents of the account
-	Ask    bool // the others should ask again
+	Fix    string // what that person does, where it depends on the agent; or ""
+	All    bool   // it applies to all agents of the account
+	Ask    bool   // the others should ask again
 }
 
 // Known reports whether its end is known: then nothing shortens it.

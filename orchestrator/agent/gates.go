@@ -141,7 +141,7 @@ func withinBudget(a *Agent, now time.Time) *Reason {
 func onAccount(a *Agent, now time.Time) *Reason {
 	switch p := a.past.parked; {
 	case p.Person:
-		return &Reason{State: status.Held, Text: p.Reason}
+		return &Reason{State: status.Held, Text: p.Reason, Fix: p.Fix}
 	case now.Before(p.Until):
 		return &Reason{State: status.Parked, Text: p.Reason, Until: p.Until}
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"time"
 
 	"heartbeat/config"
@@ -211,6 +212,8 @@ type End struct {
 	Parks *Parking
 	// Answers are those that were in place when it began; see launch.Prepared.
 	Answers string
+	// Fix is what a person does about it, where that depends on the agent; or "".
+	Fix string
 }
 
 // Parking is an account's no: until when nothing is started, or until a person has
@@ -219,6 +222,7 @@ type Parking struct {
 	Until  time.Time
 	Person bool
 	Reason string
+	Fix    string // what a person does about it, or ""
 	// Limit is true if a limit was reached, Known if it is known when that ends:
 	// then nothing shortens it.
 	Limit, Known bool
@@ -242,6 +246,7 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	e.Unproved = e.Unproved || a.life.judged || a.check.begun
 	a.past.left.outcome = &e.Outcome
 	n, h := afterEnd(e, a.past.history, ruleOf(a.def), now, roll)
+	n.fix = cmp.Or(n.fix, e.Fix)
 	if e.Loss != nil {
 		a.queueLost(*e.Loss, now)
 	}

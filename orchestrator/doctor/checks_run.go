@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -31,11 +32,11 @@ func checkHeld(f *Facts, a *Agent) []Finding {
 
 // mended says what to do before an agent is resumed whose sessions have failed.
 func (a *Agent) mended(s status.AgentState) string {
-	if _, login := s.Refused(); login != "" {
-		return login + "; then "
-	}
 	if s.Fix != "" {
 		return s.Fix.String() + "; then "
+	}
+	if _, login := s.Refused(); login != "" {
+		return login + "; then "
 	}
 	return "fix the cause (" + ours(a.ours, s.Evidence()) + "), then "
 }
@@ -236,13 +237,17 @@ func checkFailures(f *Facts, a *Agent) []Finding {
 		return []Finding{parked}
 	case s.State != status.Held && s.Failures >= manyFailures:
 		last := s.Reason
-		if s.Last != nil {
+		if s.Last != nil && s.State != status.BackingOff { // which says why itself, also of a start
 			last = foreign.Text(s.Last.String())
+		}
+		fix := cmp.Or(s.Fix.String(), ours(a.ours, s.Evidence())+" shows what the last one said")
+		if s.State == status.BackingOff && s.Fix == "" && !s.OfLast() {
+			fix = "mend that; then it continues by itself"
 		}
 		return []Finding{{
 			Severity: Warning, Code: "sessions-fail", Seen: fmt.Sprintf("%d sessions in a row failed, the last one: %s%s", s.Failures, last, again),
 			Why: "they are tried again, and " + waits(a),
-			Fix: ours(a.ours, s.Evidence()) + " shows what the last one said",
+			Fix: fix,
 		}}
 	}
 	return nil

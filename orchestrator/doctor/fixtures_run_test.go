@@ -324,6 +324,16 @@ func TestTheFixIsThatOfTheCause(t *testing.T) {
 			false,
 			"claude, and in it /login (for a token: claude setup-token); then heartbeat resume a", "limit",
 		},
+		"a full disk": {
+			status.AgentState{State: status.BackingOff, Failures: 10, Reason: "exited with code 127 (no space left on device)", Fix: "df -h /a", Last: ended(hook.EndExited)},
+			false,
+			"df -h /a", "logs",
+		},
+		"a start that failed after a session that did not": { // the last one was said to be: drained
+			status.AgentState{State: status.BackingOff, Failures: 10, Reason: "cannot open x: it is a FIFO", Last: ended(hook.EndDrained)},
+			false,
+			"mend that; then it continues by itself", "logs|drained",
+		},
 		"no trust": {
 			status.AgentState{State: status.Held, Reason: "/a is not trusted", Fix: "heartbeat apply --trust a", GoesOn: true},
 			false,
@@ -361,7 +371,7 @@ func TestTheFixIsThatOfTheCause(t *testing.T) {
 			continue
 		}
 		for other := range strings.SplitSeq(c.without, "|") {
-			if strings.Contains(found[0].Why+found[0].Fix, other) {
+			if strings.Contains(found[0].Seen+found[0].Why+found[0].Fix, other) {
 				t.Errorf("%s: of %q nothing is true: %+v", name, other, found[0])
 			}
 		}

@@ -3,8 +3,12 @@ package launch
 import (
 	"context"
 	"errors"
-	"syscall"
+	"os"
 
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/client"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/session"
 )
 
@@ -16,10 +20,16 @@ var ErrNeedsPerson = errors.New("a person is needed")
 // the system has ended.
 var ErrPasses = errors.New("it may pass by itself")
 
-// DiskFull reports whether something failed because a disk, or what the user may use
-// of it, is full.
-func DiskFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+// Remedy is what a person does about how a session of an agent has ended, where that depends
+// on the agent's disk or login; or "".
+func Remedy(a *config.Agent, stateDir string, o session.Outcome) string {
+	switch {
+	case o.DiskFull:
+		return preflight.FreeRoom(a.Dir, stateDir)
+	case o.Why == hook.EndAPIFailure && o.Detail == client.Claude.Hooks.Refused:
+		return preflight.ClientOf(a, os.Environ()).Relogin()
+	}
+	return ""
 }
 
 // Passes reports whether something failed because this machine had no room or time.

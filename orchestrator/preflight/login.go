@@ -19,6 +19,9 @@ type Login struct {
 	Is LoginIs
 	// By is what there is, or why there is nothing.
 	By string
+	// Given is true for what a variable or a setting gives: it comes before a saved login,
+	// and nobody changes it with /login.
+	Given bool
 }
 
 // LoginIs is how much is known of a login.
@@ -41,29 +44,29 @@ func (c Client) Login(all []Settings) Login {
 	dead, saved := savedLogin(path)
 	switch {
 	case key && !rejected:
-		return Login{LoginThere, known.Key}
+		return Login{LoginThere, known.Key, true}
 	case saved && dead == "":
-		return Login{LoginThere, "a saved login"}
+		return Login{Is: LoginThere, By: "a saved login"}
 	}
 	for _, name := range []string{known.Token, known.Login, known.Key} {
 		if name != known.Key && c.Env[name] != "" || setBy(all, name) {
-			return Login{LoginThere, name}
+			return Login{LoginThere, name, true}
 		}
 	}
 	if by := c.perhaps(all); by != "" {
-		return Login{LoginUnsure, by}
+		return Login{LoginUnsure, by, true}
 	}
 	switch {
 	case c.system() == "darwin":
-		return Login{LoginUnsure, "the keychain, if at all"}
+		return Login{Is: LoginUnsure, By: "the keychain, if at all"}
 	case saved:
-		return Login{NoLogin, fmt.Sprintf("the saved login is of no use: %s %s", path, dead)}
+		return Login{By: fmt.Sprintf("the saved login is of no use: %s %s", path, dead)}
 	case own.Account != nil:
-		return Login{LoginUnsure, "an account that " + c.ownPath() + " names, without " + path}
+		return Login{Is: LoginUnsure, By: "an account that " + c.ownPath() + " names, without " + path}
 	case rejected:
-		return Login{NoLogin, "the API key in the environment was refused once in the client's dialog, and there is no other login"}
+		return Login{By: "the API key in the environment was refused once in the client's dialog, and there is no other login"}
 	}
-	return Login{NoLogin, "no key, no token and no saved login"}
+	return Login{By: "no key, no token and no saved login"}
 }
 
 // savedLogin looks at the file in which the client saves a login. dead says why nothing
@@ -147,6 +150,19 @@ func (c Client) loggedOut(all []Settings) []Obstacle {
 	}
 	return []Obstacle{{
 		NotLoggedIn, l.By, "each request fails: sessions retry for about three minutes and end by an API failure",
-		"run " + c.typed() + ", and in it /login; for a token: claude setup-token",
+		c.logIn(),
 	}}
+}
+
+// logIn is what a person does for another login.
+func (c Client) logIn() string {
+	return "run " + c.typed() + ", and in it /login; for a token: claude setup-token"
+}
+
+// Relogin is what a person does where the service does not accept the client's login.
+func (c Client) Relogin() string {
+	if l := c.Login(c.Settings()); l.Given {
+		return "see to " + l.By + ", by which its sessions log in: env, env-file or settings have it, or the environment of heartbeat run, which is to be started again then"
+	}
+	return c.logIn()
 }

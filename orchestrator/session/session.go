@@ -168,8 +168,9 @@ type Outcome struct {
 	// offered, and the client, which ended in order, demonstrably never got it.
 	Untaken bool `json:"untaken,omitempty"`
 	// NoRoom is true if the machine had no room for the session (NoRoom): the agent
-	// has not failed.
-	NoRoom bool `json:"no_room,omitempty"`
+	// has not failed. DiskFull is true if that was room on a disk.
+	NoRoom   bool `json:"no_room,omitempty"`
+	DiskFull bool `json:"disk_full,omitempty"`
 	// Gates are the command lines of Stop hooks, not ours, that continued the
 	// client. GoesOn is true if the session ended because with such hooks it takes
 	// one entry: queued entries continue in its conversation.

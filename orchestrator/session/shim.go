@@ -352,5 +352,5 @@ func (s *shim) notStarted(ctx context.Context, cause error) (*Outcome, error) {
 
 // neverRan returns the outcome of a session whose client could not be started.
 func neverRan(cause error) *Outcome {
-	return &Outcome{Why: hook.EndExited, ExitCode: 127, Detail: cause.Error(), NoRoom: NoRoom(cause)}
+	return &Outcome{Why: hook.EndExited, ExitCode: 127, Detail: cause.Error(), NoRoom: NoRoom(cause), DiskFull: DiskFull(cause)}
 }

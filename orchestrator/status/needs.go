@@ -129,10 +129,10 @@ func (a Agent) cause() step {
 func (a Agent) mend() step {
 	_, login := a.Refused()
 	switch {
-	case login != "":
-		return step{words: login}
 	case a.Fix != "":
 		return step{words: a.Fix.String()}
+	case login != "":
+		return step{words: login}
 	}
 	return a.cause()
 }

@@ -102,11 +102,17 @@ func (a AgentState) Refused() (why, do string) {
 // resumes ends the advice about what an agent is held for until it is resumed.
 const resumes = " then heartbeat resume AGENT"
 
+// OfLast reports whether the end of the agent's last session is what Reason tells; otherwise
+// that is something else, such as a session that could not be started.
+func (a AgentState) OfLast() bool {
+	return a.Last != nil && strings.Contains(a.Reason.String(), string(a.Last.Why))
+}
+
 // Evidence is the command, without its program, that shows why the agent's last
 // session has failed: its screen where the client ended by itself or did not get as
 // far as a turn, otherwise what was said.
 func (a AgentState) Evidence() string {
-	if a.Last == nil || !strings.Contains(a.Reason.String(), string(a.Last.Why)) {
+	if !a.OfLast() {
 		return "logs " + a.Agent
 	}
 	switch a.Last.Why {
