@@ -36,7 +36,7 @@ func (m Mute) Text(now time.Time) string {
 
 // Do is what to do about it; ours is how a command line for the fleet begins.
 func (m Mute) Do(ours string) string {
-	again := "then " + ours + " run"
+	end := fmt.Sprintf("if it still does not answer, kill %[1]d, or kill -KILL %[1]d if that does not help: it ends with its sessions; then %[2]s run", m.PID, ours)
 	switch {
 	case m.State == "T":
 		return fmt.Sprintf("kill -CONT %d", m.PID)
@@ -47,9 +47,9 @@ func (m Mute) Do(ours string) string {
 	case m.PID == 0:
 		return "find it (ps -C heartbeat) and see whether it is stopped or hangs"
 	case m.State == "": // the system does not tell
-		return fmt.Sprintf("ps -o stat= -p %[1]d; if that prints T, kill -CONT %[1]d; if it stays mute, kill %[1]d, or kill -KILL %[1]d, ends it and its sessions, %[2]s", m.PID, again)
+		return fmt.Sprintf("ps -o stat= -p %[1]d; if that prints T, kill -CONT %[1]d; ", m.PID) + end
 	}
-	return fmt.Sprintf("wait, if the machine is busy; if it stays mute, kill %[1]d, or kill -KILL %[1]d, ends it and its sessions, %[2]s", m.PID, again)
+	return "wait, if the machine is busy; " + end
 }
 
 // Then is what follows.
