@@ -263,6 +263,12 @@ func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
 		t.Errorf("status: %+v", o)
 	}
 	goes := fmt.Sprintf("kill -CONT %d", r.cmd.Process.Pid)
+	if out := w.ok("send", "triage", "hello"); hook.StateOf(r.cmd.Process.Pid) == 'T' && !strings.Contains(out, goes) {
+		t.Errorf("send says nothing of it:\n%s", out)
+	}
+	if o := w.run("stop"); o.status != exitError || !strings.Contains(o.stderr, goes) || strings.Count(o.stderr, "does not answer yet") != 1 {
+		t.Errorf("stop waits for it twice: %+v", o)
+	}
 	for _, args := range [][]string{{"status"}, {"doctor"}} {
 		if o := w.run(args...); !strings.Contains(o.stdout, fmt.Sprintf("the scheduler (process %d) does not answer", r.cmd.Process.Pid)) || !strings.Contains(o.stdout, "last seen") || !strings.Contains(o.stdout, goes) {
 			t.Errorf("%q does not say since when, and what helps: %+v", args, o)

@@ -16,6 +16,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/send"
 	"heartbeat/orchestrator/status"
 )
@@ -132,14 +133,20 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 const stopPatience = 500 * time.Millisecond
 
 // whileStopping says of a prompt which nothing else keeps from its agent that the scheduler is
-// stopping: the next run works on it.
+// stopping: the next run works on it; or that its process is stopped, and works on nothing.
 func (a *app) whileStopping(ctx context.Context, s *send.Sent) {
 	if !s.Running || s.Obstacle != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
-	if live, err := askStatus(ctx, a.known); err == nil && live.Stopping != nil {
+	live, err := askStatus(ctx, a.known)
+	none, mute := errors.AsType[*control.NoAnswerError](err)
+	switch {
+	case mute && none.Mute(time.Time{}).Stopped():
+		m := none.Mute(time.Time{})
+		s.Obstacle = &status.Trouble{Agent: s.Agent, What: status.NoAnswer, Text: m.Text(time.Now()), Do: m.Do(a.ours()), Then: m.Then()}
+	case err == nil && live.Stopping != nil:
 		s.Obstacle = &status.Trouble{Agent: s.Agent, What: status.NobodyRuns, Text: "the scheduler is stopping", Do: a.ours() + " run   # when it has ended"}
 	}
 }

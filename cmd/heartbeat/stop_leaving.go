@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -23,11 +24,19 @@ type leaving struct {
 
 // look asks the scheduler, and returns what its end waits for.
 func (l *leaving) look(ctx context.Context, client *control.Client) string {
-	live, err := client.Status(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			l.last = "its sessions have ended"
-		}
+	asking, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	live, err := client.Status(asking)
+	none, mute := errors.AsType[*control.NoAnswerError](err)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return l.last
+	case mute:
+		m := none.Mute(time.Time{})
+		l.last = m.Text(time.Now()) + "; " + m.Do("heartbeat")
+		return l.last
+	case err != nil:
+		l.last = "its sessions have ended"
 		return l.last
 	}
 	hear(l.of, live.Agents)

@@ -14,6 +14,9 @@ type Mute struct {
 	State string `json:"state,omitempty"`
 }
 
+// Stopped reports whether its process is stopped: it does nothing, however long one waits.
+func (m Mute) Stopped() bool { return m.State == "T" || m.State == "t" }
+
 // Text says who does not answer, why as far as that is known, and since when.
 func (m Mute) Text(now time.Time) string {
 	text := "the scheduler does not answer"
