@@ -127,6 +127,8 @@ func (n Notice) text() string {
 		remarks = append(remarks, "for "+span(n.At.Sub(n.Since)))
 	}
 	switch {
+	case n.Times > 1 && n.Kind == GivenUp:
+		remarks = append(remarks, prompts(n.Times))
 	case n.Times > 1 && n.Event == Happened:
 		remarks = append(remarks, fmt.Sprintf("%d times", n.Times))
 	case n.Times > 1:

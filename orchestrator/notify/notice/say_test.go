@@ -29,6 +29,10 @@ func TestWhatIsSaid(t *testing.T) {
 			"triage waits for approval for 5m: push?",
 		},
 		{Notice{Agent: "triage", Kind: "held", Event: Began, At: began, Text: "held for 5m: 5 failures"}, "triage is held for 5m: 5 failures"},
+		{ // the second one seemed to be given up twice
+			Notice{Agent: "a", Kind: GivenUp, Event: Happened, Times: 2, Text: "x: lost; y: lost", Do: "heartbeat dead-letter a"},
+			"a has given up prompts: x: lost; y: lost (2 prompts)\n    heartbeat dead-letter a",
+		},
 		{Notice{Agent: "a", Kind: Reply, Event: Happened, Text: "to x", Reply: "one\ntwo\x1b[31m"}, "a has replied: to x\n  one\n  two\uFFFD[31m"},
 	} {
 		if got := Text([]Notice{tt.n}, 4000); got != tt.want {
