@@ -107,8 +107,8 @@ func TestAClientThatIsNew(t *testing.T) {
 				if r.state("b").State != Running {
 					t.Errorf("another agent waits: %+v", r.state("b"))
 				}
-				if probed := tt.said != ""; probed && (r.state("a").Acknowledged != 0 || !strings.Contains(r.state("a").Reason.String(), "is new here, and is being probed")) {
-					t.Errorf("while it is probed: %+v", r.state("a"))
+				if probed := tt.said != ""; probed && (r.state("a").Acknowledged != 0 || !strings.Contains(r.state("a").Reason.String(), "is new here, and is being probed") || r.backlog("a").Queued != 1) {
+					t.Errorf("while it is probed: %+v, %+v", r.state("a"), r.backlog("a")) // its queue counted as empty
 				}
 				r.sleep(time.Minute)
 				a := r.state("a")

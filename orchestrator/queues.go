@@ -226,7 +226,7 @@ func (q *queues) all() []status.Queue {
 	defer q.mu.Unlock()
 	all := make([]status.Queue, 0, len(q.fleet.members))
 	for m := range q.fleet.shown() {
-		all = append(all, status.Queue{Agent: m.Def(), Idle: m.State() == status.Idle})
+		all = append(all, status.Queue{Agent: m.Def(), Idle: m.Empty()})
 	}
 	return all
 }

@@ -94,6 +94,9 @@ func (a *Agent) Declared() *config.Agent {
 // State returns the state that was last published.
 func (a *Agent) State() status.State { return a.shown.State }
 
+// Empty reports whether it is idle because nothing is queued (status.AgentState.Empty).
+func (a *Agent) Empty() bool { return a.shown.State == status.Idle && !a.shown.GoesOn }
+
 // Moves returns how many times its state has changed.
 func (a *Agent) Moves() int { return a.shown.moves }
 

@@ -22,19 +22,19 @@ type Headway struct {
 
 // Look brings it up to date: says is what the scheduler says of the agents now.
 func (h *Headway) Look(agents []*config.Agent, says []AgentState) {
-	counts, states, works := map[State]int{}, map[string]State{}, 0
+	counts, empty, works := map[State]int{}, map[string]bool{}, 0
 	h.Done = 0
 	for _, a := range says {
 		h.Done += a.Acknowledged + a.DeadLettered
 		counts[a.Shown()]++
-		states[a.Agent] = a.State
+		empty[a.Agent] = a.Empty()
 		if a.Work != nil {
 			works++
 		}
 	}
 	if now := time.Now(); h.counted.IsZero() || now.Sub(h.counted) >= BacklogFor {
 		h.counted, h.Of = now, h.Done+works
-		for _, b := range h.queues.Look(func() []Queue { return queuesOf(agents, states) }) {
+		for _, b := range h.queues.Look(func() []Queue { return queuesOf(agents, empty) }) {
 			h.Of += b.Queued
 		}
 	}
@@ -64,9 +64,9 @@ func checkless(says []AgentState, now time.Time) string {
 	return text
 }
 
-func queuesOf(agents []*config.Agent, states map[string]State) (all []Queue) {
+func queuesOf(agents []*config.Agent, empty map[string]bool) (all []Queue) {
 	for _, a := range agents {
-		all = append(all, Queue{Agent: a, Idle: states[a.Name] == Idle})
+		all = append(all, Queue{Agent: a, Idle: empty[a.Name]})
 	}
 	return all
 }

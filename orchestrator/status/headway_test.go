@@ -38,6 +38,8 @@ func TestHeadway(t *testing.T) {
 		look(AgentState{State: Idle, Acknowledged: 5}, "5 of 5 prompts; 1 idle")
 		vain := &Proof{State: CheckTrouble, Vain: &Vain{As: CheckTrouble, Since: time.Now(), Why: "make is not found in PATH"}}
 		look(AgentState{State: Checking, Acknowledged: 5, Proof: vain}, "5 of 5 prompts; 1 checking; waits for a, whose check gives no answer: make is not found in PATH")
+		time.Sleep(BacklogFor) // its client is new, and is probed: it was "0 of 0 prompts"
+		look(AgentState{State: Idle, GoesOn: true}, "0 of 5 prompts; 1 idle")
 		vain.Vain.As = CheckAgain // it has answered: later
 		look(AgentState{State: Checking, Acknowledged: 5, Proof: vain}, "5 of 5 prompts; 1 checking")
 	})

@@ -39,6 +39,10 @@ func (a Agent) ShownSince() time.Time {
 	return a.Since
 }
 
+// Empty reports whether the agent is idle because nothing is queued. One whose client is tried
+// first, or that recovers, is idle too.
+func (a AgentState) Empty() bool { return a.State == Idle && !a.GoesOn }
+
 // QueuedText is how much is queued, as far as that was counted, and how much of it is urgent.
 func (a Agent) QueuedText() string {
 	if a.Unread {
