@@ -443,7 +443,7 @@ func TestCompletionInBash(t *testing.T) {
 		"-o j":                 "json",
 
 		"send triage --cancel l":   "later-1",
-		"dead-letter evil purge ⇥": "e-3", // what agents write is neither run nor offered where a shell would run it
+		"dead-letter evil purge ⇥": "e e-3", // what agents write is neither run nor offered where a shell would run it
 	} {
 		words := strings.Split(strings.ReplaceAll(line, "⇥", ""), " ")
 		ask := `eval "$("$0" completion bash)"; COMP_WORDS=("$0" "$@"); COMP_CWORD=$#; _heartbeat; echo "${COMPREPLY[*]}"`

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"heartbeat/config"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/later"
@@ -29,7 +29,7 @@ func (a *app) completeNames(kind string, words []string) offers {
 		if err != nil {
 			return nil
 		}
-		return slices.DeleteFunc(idOffers(kind, f, words), func(o offer) bool { return !typable(o.Word) })
+		return slices.DeleteFunc(idOffers(kind, f, words), func(o offer) bool { return o.Word == anyID || !inbox.Typable(o.Word) })
 	case "word":
 		return wordOffers()
 	case "topic":
@@ -117,20 +117,6 @@ func approvalOffers(f *config.Fleet) (found offers) {
 		found = append(found, offer{r.ID, r.Agent + ": " + r.Question.String()})
 	}
 	return found
-}
-
-// typable reports whether a shell takes a word as it is. Agents write ids: what a shell
-// would run, expand or take for a flag is not offered.
-func typable(word string) bool {
-	for i, r := range word {
-		switch {
-		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune("_./@+,:", r):
-		case i > 0 && strings.ContainsRune("-%=#", r):
-		default:
-			return false
-		}
-	}
-	return word != ""
 }
 
 // mostOffers is how many ids of a kind are offered, offerWithin how long queues are

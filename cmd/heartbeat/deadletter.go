@@ -364,7 +364,7 @@ func (d dead) row(p *page) []cell {
 
 // name returns the id to type. Lines that were appended by hand have no id of their
 // own, heartbeat-rs's records only an entry id.
-func (d dead) name() string { return cmp.Or(handle(d.ID, d.DeliveryID), d.EntryID) }
+func (d dead) name() string { return handle(d.ID, cmp.Or(d.DeliveryID, d.EntryID)) }
 
 func (d dead) reason() string {
 	if d.Reason == "" {

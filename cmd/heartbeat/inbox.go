@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,13 +259,16 @@ func waitsAside(f *inbox.InFlight) queued {
 // handleColumns is how long an id may be to be shown in a list.
 const handleColumns = 16
 
-// handle returns the id to type for an entry: its own, or if that is long or
-// missing the one that was made for its delivery.
+// anyID stands for the id of an entry that has none that a person can type.
+const anyID = "ID"
+
+// handle returns the id to type for an entry: its own, or if that is long, missing or not
+// typable the one that was made for its delivery.
 func handle(id, delivery string) string {
-	if id == "" || delivery != "" && len(id) > handleColumns {
-		return delivery
+	if delivery != "" && len(id) > handleColumns {
+		id = ""
 	}
-	return id
+	return cmp.Or(inbox.Handle(id, delivery), anyID)
 }
 
 func (l *queueList) text(p *page) {

@@ -16,6 +16,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/send"
 	"heartbeat/orchestrator/status"
@@ -190,7 +191,7 @@ func (c sendCmd) until() *config.Until {
 func otherText(a *app, before send.Sent) error {
 	hint := fmt.Sprintf("another --id queues it; %s replies %s and %[1]s inbox %[2]s show what became of the first", a.ours(), before.Agent)
 	if !before.At.IsZero() {
-		hint = fmt.Sprintf("another --id queues it; the first is sent at %s, %s send %s --cancel %s takes it back", before.At.Format(whenForm), a.ours(), before.Agent, before.ID)
+		hint = fmt.Sprintf("another --id queues it; the first is sent at %s, %s send %s --cancel %s takes it back", before.At.Format(whenForm), a.ours(), before.Agent, settings.Quote(before.ID))
 	}
 	return &failure{
 		status: exitError, hint: hint,
@@ -201,7 +202,7 @@ func otherText(a *app, before send.Sent) error {
 // waitsForItsTime says that there is no reply to wait for yet.
 func waitsForItsTime(a *app, before send.Sent) error {
 	return &failure{
-		status: exitError, hint: fmt.Sprintf("%s next lists it; %[1]s send %s --cancel %s takes it back", a.ours(), before.Agent, before.ID),
+		status: exitError, hint: fmt.Sprintf("%s next lists it; %[1]s send %s --cancel %s takes it back", a.ours(), before.Agent, settings.Quote(before.ID)),
 		err: fmt.Errorf("cannot wait for the reply to %q: it was accepted before, and is sent at %s", before.ID, before.At.Format(whenForm)),
 	}
 }
@@ -270,7 +271,7 @@ func (c sendCmd) await(ctx context.Context, a *app, agent *config.Agent, sent se
 		}
 	case err != nil && ctx.Err() != nil:
 		return nil, &failure{
-			status: exitError, hint: fmt.Sprintf("the prompt stays queued: %s status %s; %[1]s inbox %[2]s drop %s takes it out", a.ours(), agent.Name, sent.ID),
+			status: exitError, hint: fmt.Sprintf("the prompt stays queued: %s status %s; %[1]s inbox %[2]s drop %s takes it out", a.ours(), agent.Name, settings.Quote(sent.ID)),
 			err: fmt.Errorf("cannot get a reply from agent %q: interrupted", agent.Name),
 		}
 	}

@@ -122,9 +122,9 @@ func (c sendCmd) cancel(ctx context.Context, a *app) (result, error) {
 		err = send.TakeBack(ctx, a.known, agent, id)
 	}
 	if errors.Is(err, later.ErrNone) {
-		drop := "inbox drop " + id
+		drop := "inbox drop " + settings.Quote(id)
 		if c.Agent != "" {
-			drop = "inbox " + c.Agent + " drop " + id
+			drop = "inbox " + c.Agent + " drop " + settings.Quote(id)
 		}
 		return nil, &failure{
 			status: exitError, hint: fmt.Sprintf("%s next lists those that wait; if it was sent, %[1]s %s takes it out of the queue", a.ours(), drop),

@@ -314,7 +314,7 @@ func replyOf(a *config.Agent, d inbox.Delivery) notice.Notice {
 func givenUp(a *config.Agent, d inbox.DeadEntry, ours string) notice.Notice {
 	return notice.Notice{
 		Key: a.Name + "/given-up/" + d.DeliveryID, Kind: notice.GivenUp, Agent: a.Name, Since: d.At, Entry: named(d),
-		Text: fmt.Sprintf("%s: %s", named(d), d.Reason), Do: fmt.Sprintf("%s dead-letter %s show %s", ours, a.Name, named(d)), Of: []string{keyOf(d)},
+		Text: fmt.Sprintf("%s: %s", named(d), d.Reason), Do: fmt.Sprintf("%s dead-letter %s show %s", ours, a.Name, cmp.Or(inbox.Handle(d.ID, d.DeliveryID, d.EntryID), "ID")), Of: []string{keyOf(d)},
 	}
 }
 

@@ -548,3 +548,12 @@ func TestANoticeOfADeadLetterThatIsGoneSaysSo(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatANoticeSaysToTypeIsAPlainWord, whatever the id of a prompt is.
+func TestWhatANoticeSaysToTypeIsAPlainWord(t *testing.T) {
+	t.Parallel()
+	n := givenUp(&config.Agent{Name: "triage"}, inbox.DeadEntry{ID: "$(reboot)", DeliveryID: "5cc7c8c23e8e"}, "heartbeat")
+	if n.Do != "heartbeat dead-letter triage show 5cc7c8c23e8e" {
+		t.Errorf("it says %q", n.Do)
+	}
+}
