@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 )
 
@@ -123,6 +126,50 @@ func TestOneNoEndsTheOthersQuestions(t *testing.T) {
 		}
 		if a := r.state("a"); len(r.waiting()) > 0 || a.Approval != nil || a.State != status.Idle {
 			t.Errorf("it waits for %+v, %+v", r.waiting(), a)
+		}
+	})
+}
+
+// TestADamagedRequestStopsNoOther: files of the register that are no requests, any more or at
+// all, say neither yes nor no. The yes to another request counts, and what was asked in a file
+// that is damaged is asked again.
+func TestADamagedRequestStopsNoOther(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		defer r.asksFor(approved("release", "legal"))()
+		dir := filepath.Join(r.dir, "state", "approvals")
+		lost := r.waiting()[0]
+		for _, path := range []string{filepath.Join(dir, lost.ID+".json"), filepath.Join(dir, "done", "00000001.json")} {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Mkdir(filepath.Join(dir, "00000002.json"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		left := func() []approval.Request {
+			all, err := r.ledger().Waiting()
+			if !errors.Is(err, state.ErrDamaged) {
+				t.Errorf("waiting: %v", err)
+			}
+			return all
+		}
+		yes := func(all []approval.Request) {
+			for _, one := range all {
+				if _, err := r.s.AnswerApproval(t.Context(), one.ID, approval.ByPerson(approval.Approved, "")); err != nil {
+					t.Error(err)
+				}
+			}
+			r.sleep(time.Hour)
+		}
+		yes(left())
+		again := left()
+		if len(again) != 1 || again[0].Name != lost.Name || len(r.replies("a")) != 0 {
+			t.Fatalf("asked again: %+v, replies %+v", again, r.replies("a"))
+		}
+		yes(again)
+		if a := r.state("a"); len(r.replies("a")) != 1 || a.Approval != nil || a.State != status.Idle {
+			t.Errorf("replies %+v, %+v", r.replies("a"), a)
 		}
 	})
 }

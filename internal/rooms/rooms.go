@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"orchestrator/journal":   {"hook", "hook/durable", "hook/flock", "hook/foreign"},
 	"orchestrator/series":    {"hook/durable", "hook/inbox", "orchestrator/journal", "orchestrator/usage"},
 	"orchestrator/memory":    {"config", "hook/flock", "orchestrator/ledger", "orchestrator/state", "sources"},
-	"orchestrator/approval":  {"config", "hook/durable", "hook/flock", "hook/foreign"},
+	"orchestrator/approval":  {"config", "hook/durable", "hook/flock", "hook/foreign", "orchestrator/state"},
 	"orchestrator/resources": {"config", "ptyrun"},
 	"orchestrator/slots":     {},
 	// What follows a check is pure; running one knows no agent.

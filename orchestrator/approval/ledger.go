@@ -249,7 +249,8 @@ func (l Register) tell(ctx context.Context, id, needless string) (r Request, tol
 }
 
 // Waiting returns the requests that wait for an answer, oldest first. The error is about files
-// that are not requests; the requests are returned all the same.
+// that are not requests (state.ErrDamaged if all others were read); the requests are returned
+// all the same.
 func (l Register) Waiting() ([]Request, error) {
 	var all []Request
 	err := l.read(func(f folders) (err error) {
@@ -285,12 +286,12 @@ func (l Register) Find(id string) (r Request, err error) {
 }
 
 // For returns the requests, answered or not, about an entry as people were shown it; see
-// Request.About. Withdrawn ones are left out.
+// Request.About. Withdrawn ones, and damaged files, are left out.
 func (l Register) For(key, entry, about string) ([]Request, error) {
 	done, err := l.Done()
 	waiting, err2 := l.Waiting()
 	all := slices.Collect(filter(append(done, waiting...), func(r Request) bool { return r.Name != "" && r.stands(key, entry, about) }))
-	return all, errors.Join(err, err2)
+	return all, errors.Join(Undamaged(err), Undamaged(err2))
 }
 
 // stands reports whether the request is about an entry as people were shown it, and was not

@@ -13,6 +13,7 @@ import (
 
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/state"
 )
 
 // folders are the open folders of the register.
@@ -106,29 +107,35 @@ func (s shelf) drop(id string) error {
 	return errors.Join(s.Remove(id+".json"), s.Sync())
 }
 
+// get returns a request. The error matches ErrNone, or state.ErrDamaged for a file that is not
+// one.
 func (s shelf) get(id string) (r Request, err error) {
+	path := filepath.Join(s.Path(), id+".json")
 	data, err := s.Read(id+".json", maxFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return r, ErrNone
+	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
+		return r, state.Unusable(path, err)
+	case err != nil:
+		return r, fmt.Errorf("cannot read %q: %w", path, err)
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
-	if err == nil && r.ID != id {
+	if err = json.Unmarshal(data, &r); err == nil && r.ID != id {
 		err = errors.New("it is not what heartbeat has written")
 	}
 	if err != nil {
-		return Request{}, fmt.Errorf("cannot read %s: %w", filepath.Join(s.Path(), id+".json"), err)
+		return Request{}, state.Unusable(path, err)
 	}
 	return r, nil
 }
 
+// list returns the requests. The error matches state.ErrDamaged if all others were read.
 func (s shelf) list() (all []Request, err error) {
 	entries, err := s.Entries()
 	if err != nil {
 		return nil, err
 	}
-	var unread []error
+	var unread, damaged []error
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".json")
 		if !ok || !idForm.MatchString(id) {
@@ -136,6 +143,8 @@ func (s shelf) list() (all []Request, err error) {
 		}
 		switch r, err := s.get(id); {
 		case errors.Is(err, ErrNone): // it was just answered
+		case errors.Is(err, state.ErrDamaged):
+			damaged = append(damaged, err)
 		case err != nil:
 			unread = append(unread, err)
 		default:
@@ -143,7 +152,19 @@ func (s shelf) list() (all []Request, err error) {
 		}
 	}
 	slices.SortFunc(all, func(x, y Request) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) })
-	return all, errors.Join(unread...)
+	if len(unread) > 0 {
+		return all, errors.Join(unread...)
+	}
+	return all, errors.Join(damaged...)
+}
+
+// Undamaged returns the error of one call of Waiting or Done, without damaged files: one says
+// neither yes nor no, and keeps no other request from its answer. What it held is asked again.
+func Undamaged(err error) error {
+	if errors.Is(err, state.ErrDamaged) {
+		return nil
+	}
+	return err
 }
 
 // thin removes the oldest answered requests if there are too many. It keeps those whose answer

@@ -83,6 +83,7 @@ type Keeper struct {
 	declared *config.Fleet
 	looked   time.Time
 	open     bool
+	unread   string // what the last look could not read, and has told
 	tended   map[Agent]*tending
 	// routed are the requests whose answers come with the next hand-over of the entry in
 	// flight. Nothing else can be handed over before.
@@ -147,9 +148,13 @@ func (k *Keeper) Look(ctx context.Context) {
 	declared := k.opt.Fleet.Declared()
 	stamp := k.opt.Register.Stamp()
 	waiting, open, err := k.settled(ctx)
-	if err != nil {
-		k.opt.Log.Warn(err.Error())
+	was := k.unread
+	if k.unread = ""; err != nil {
+		k.unread = err.Error()
 		stamp = approval.Stamp{} // so that it is tried again
+	}
+	if k.unread != "" && k.unread != was {
+		k.opt.Log.Warn(k.unread)
 	}
 	k.stamp, k.declared, k.looked, k.open = stamp, declared, time.Now(), len(open) > 0
 	maps.DeleteFunc(k.routed, func(id string, _ bool) bool {

@@ -99,7 +99,7 @@ func (k *Keeper) tendTo(ctx context.Context, a Agent) bool {
 		return false
 	}
 	waiting, err := k.opt.Register.Waiting()
-	if err == nil {
+	if err = approval.Undamaged(err); err == nil {
 		now = a.Now()
 		awaits(a, status.ApprovalOf(waiting, func(r approval.Request) bool { return r.Key == now.Key && now.holdsUp(r) }))
 	}
@@ -126,7 +126,7 @@ func (k *Keeper) TendAsides(ctx context.Context, a Agent) bool {
 // comes before anything else (package proving). Every other answer is queued.
 func (k *Keeper) tellAnswers(ctx context.Context, a Agent, now Standing) error {
 	done, err := k.opt.Register.Done()
-	if err != nil {
+	if err = approval.Undamaged(err); err != nil {
 		return err
 	}
 	for _, r := range done {

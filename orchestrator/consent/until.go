@@ -117,6 +117,7 @@ func (k *Keeper) Asked(key, delivery string) (q proving.Asked, err error) {
 	l := k.opt.Register
 	own := func(r approval.Request) bool { return r.Key == key && r.Name == "" && r.Entry == delivery }
 	waiting, err := l.Waiting()
+	err = approval.Undamaged(err)
 	if q.Waits = slices.ContainsFunc(waiting, own); q.Waits || err != nil {
 		return q, err
 	}
@@ -128,7 +129,7 @@ func (k *Keeper) Asked(key, delivery string) (q proving.Asked, err error) {
 		}
 		q.Answers, q.IDs = strings.TrimPrefix(q.Answers+"\n\n"+strings.TrimSpace(text), "\n\n"), append(q.IDs, r.ID)
 	}
-	return q, err
+	return q, approval.Undamaged(err)
 }
 
 // Told implements proving.Approvals.

@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 )
 
@@ -29,6 +31,24 @@ func checkApprovals(f *Facts, a *Agent) []Finding {
 		found = append(found, a.waitsFor(f, w, "a prompt waits for approval aside for ", "the queue goes on; the prompt is not done before"))
 	}
 	return found
+}
+
+// checkRequests: requests for approval, or answers, that cannot be read.
+func checkRequests(f *Facts) []Finding {
+	if f.ApprovalsProblem == nil {
+		return nil
+	}
+	why, fix := "agents whose prompts need a person's yes wait until it can be read", "chmod or chown it, so that the user who runs heartbeat can read it"
+	if errors.Is(f.ApprovalsProblem, state.ErrDamaged) {
+		why = "a question or an answer in it is lost: what is asked after a check is asked again; what an agent has asked by itself is not"
+	}
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](f.ApprovalsProblem); ok {
+		fix = h.Hint()
+	}
+	return []Finding{{Severity: Error, Code: "approvals-unreadable", Seen: strings.ReplaceAll(f.ApprovalsProblem.Error(), "\n", "; "), Why: why, Fix: fix}}
 }
 
 func (a *Agent) waitsFor(f *Facts, w *status.Approval, since, why string) Finding {

@@ -126,7 +126,10 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	f.Left = owner.LeftBehind(l.Agents, owner.Origin{File: l.File, StateDir: l.StateDir})
 	var paused map[string]memory.Paused
 	paused, f.PausesProblem = memory.PausedOf(l.StateDir, l.Agents)
-	waiting, _ := approval.Of(l.StateDir).Waiting() // what cannot be read is said by approval list
+	requests := approval.Of(l.StateDir)
+	waiting, unread := requests.Waiting()
+	_, f.ApprovalsProblem = requests.Done()
+	f.ApprovalsProblem = errors.Join(unread, f.ApprovalsProblem)
 	for i, a := range l.Agents {
 		if c.Step != nil {
 			c.Step(i, len(l.Agents), a.Name)

@@ -80,7 +80,7 @@ func bySeverity(found []Finding) {
 // machineChecks and agentChecks are all checks there are.
 var (
 	machineChecks = []func(*Facts) []Finding{
-		checkConfiguration, checkAnswer, checkState, checkPauses, checkMoved, checkOldQueues, checkDoors, checkUntold, checkPinged, checkWatched, checkClock, checkZone, checkInotify, checkLimits, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
+		checkConfiguration, checkAnswer, checkState, checkPauses, checkRequests, checkMoved, checkOldQueues, checkDoors, checkUntold, checkPinged, checkWatched, checkClock, checkZone, checkInotify, checkLimits, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
 		checkDirectory, checkApprovals, checkHeld, checkLastRun, checkQueueLost, checkStuck, checkUnproven, checkToolsRefused, checkPaused, checkFailures, checkTriggers, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkProofs, checkObstacles, checkSessionEnv, checkCap,

@@ -38,6 +38,8 @@ type Facts struct {
 	StateProblem error
 	// PausesProblem is why it is not known which agents are paused, or nil.
 	PausesProblem error
+	// ApprovalsProblem is which requests for approval, or answers, cannot be read, or nil.
+	ApprovalsProblem error
 	// StateDenied is what this user may not use of StateDir, or nil.
 	StateDenied *Denied
 	Now         time.Time

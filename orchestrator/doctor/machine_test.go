@@ -129,6 +129,9 @@ func machineFixtures() []made {
 		{"pauses-unreadable", Error, func(f *Facts) {
 			f.PausesProblem = &memory.PausesError{Path: "/state/paused.json", Why: "damaged"}
 		}, none},
+		{"approvals-unreadable", Error, func(f *Facts) {
+			f.ApprovalsProblem = state.Unusable("/state/approvals/0a0a0a0a.json", errors.New("unexpected end of JSON input"))
+		}, none},
 		{"broken-configuration", Error, func(f *Facts) { f.Broken = errors.New("line 7") }, none},
 	}
 }

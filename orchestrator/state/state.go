@@ -224,6 +224,12 @@ type unusableError struct {
 	why  error
 }
 
+// Unusable returns an error about a file that cannot be read as long as it exists, with what a
+// person can do. It matches ErrDamaged.
+func Unusable(path string, why error) error {
+	return &unusableError{path, fmt.Errorf("%w: %w", ErrDamaged, why)}
+}
+
 func (e *unusableError) Error() string { return fmt.Sprintf("cannot load %q: %v", e.path, e.why) }
 func (e *unusableError) Unwrap() error { return e.why }
 
@@ -245,7 +251,7 @@ func load(path string, v any, read func(string, int64) ([]byte, error)) error {
 		return fmt.Errorf("cannot load %q: %w", path, err)
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return &unusableError{path, fmt.Errorf("%w: %w", ErrDamaged, err)}
+		return Unusable(path, err)
 	}
 	return nil
 }
