@@ -247,9 +247,12 @@ func (a Agent) drift() []sign {
 	}}
 }
 
-// triggers returns the triggers that fail.
+// triggers returns the triggers that fail, each for a reason of its own.
 func (a Agent) triggers(now time.Time) (all []sign) {
 	for _, f := range a.Failing {
+		if a.Problem != "" && strings.Contains(f.Why.String(), a.Problem) {
+			continue // it cannot queue anything because of what place says
+		}
 		text := fmt.Sprintf("trigger %s has failed for %s", f.Trigger, Age(now.Sub(f.Since)))
 		if f.Times > 1 {
 			text += fmt.Sprintf(", %d times", f.Times)

@@ -364,3 +364,15 @@ func TestHoldsThatLastAreCounted(t *testing.T) {
 		t.Errorf("since %v", got)
 	}
 }
+
+// TestATriggerThatFailsForItsQueueIsNoTroubleOfItsOwn: of a queue that asked a person, each
+// trigger said the same once more, with something else to type.
+func TestATriggerThatFailsForItsQueueIsNoTroubleOfItsOwn(t *testing.T) {
+	t.Parallel()
+	const asks = "the queue needs a person: it was cut"
+	a := Agent{AgentState: AgentState{Agent: "a", State: Held, Failing: []firing.Failing{{Trigger: "poll-1", Why: asks}, {Trigger: "poll-2", Why: "exit status 1"}}}, Problem: asks, Asks: true}
+	all := a.Troubles("heartbeat", time.Now())
+	if len(all) != 2 || all[0].What != QueueAsks || all[1].What != TriggerFails || !strings.Contains(all[1].Text, "poll-2") {
+		t.Errorf("%+v", all)
+	}
+}
