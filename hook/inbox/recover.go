@@ -198,7 +198,7 @@ func (h *heldLane) orphan(v *view, i Interruption, untaken bool) (Outcome, error
 	started := f.State.rank() >= Started.rank()
 	switch {
 	case started && i.Policy == Drop && (!f.apart() || i.Ends != nil):
-		h.note("entry %s was dropped: its session ended after a tool had run", f.DeliveryID)
+		h.note("entry %s was dropped: its session ended, and a tool may have run for it", f.DeliveryID)
 		if err := i.ends(f); err != nil {
 			return "", err
 		}

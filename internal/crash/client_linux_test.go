@@ -55,6 +55,7 @@ func (l *lab) launch() {
 	transcript := l.transcript
 	l.client = client{transcript: transcript, session: l.session + 1, prompt: l.prompt + 1}
 	if !l.form.ours() {
+		l.transcribe("What a person has typed.") // a client that stops has a transcript: without one, drop drops what may have arrived
 		l.pending = []string{"Stop"}
 		return
 	}
