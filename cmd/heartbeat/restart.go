@@ -32,8 +32,9 @@ Examples:
 type restarted struct {
 	Now    bool                `json:"now"`
 	Agents []status.AgentState `json:"agents"`
-	ours   string
-	fates  map[string]string // :: agent → of its prompt, where its session ends at once
+	// Prompts says what becomes of those whose turns are ended, by agent.
+	Prompts map[string]string `json:"prompts,omitempty"`
+	ours    string
 }
 
 func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
@@ -53,14 +54,14 @@ func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, controlFailure(err)
 	}
 	a.warnOfUnloaded(ctx, f)
-	return restarted{c.Now, states, a.ours(), works}, nil
+	return restarted{c.Now, states, works, a.ours()}, nil
 }
 
 func (r restarted) text(p *page) {
 	for _, a := range r.Agents {
 		switch a.State {
 		case status.Running, status.Ending:
-			fate := r.fates[a.Agent]
+			fate := r.Prompts[a.Agent]
 			switch {
 			case !r.Now && a.State != status.Ending:
 				p.saidf("%s: its session ends after its turn; queued prompts start another one", a.Agent)

@@ -40,8 +40,8 @@ Examples:
 type stopped struct {
 	*status.Run
 	Stopped bool `json:"stopped"`
-	// fates are what became, or becomes, of the prompts that sessions worked on, by agent.
-	fates map[string]string
+	// Prompts says what became, or becomes, of those that sessions worked on, by agent.
+	Prompts map[string]string `json:"prompts,omitempty"`
 }
 
 // stopLook is how often to check whether the scheduler has ended.
@@ -103,7 +103,7 @@ func (s stopped) text(p *page) {
 	if s.Stopped {
 		p.printf("process %d has ended\n", s.PID)
 	}
-	for _, agent := range slices.Sorted(maps.Keys(s.fates)) {
-		p.saidf("%s: %s", agent, s.fates[agent])
+	for _, agent := range slices.Sorted(maps.Keys(s.Prompts)) {
+		p.saidf("%s: %s", agent, s.Prompts[agent])
 	}
 }

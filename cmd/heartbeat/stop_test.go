@@ -57,7 +57,7 @@ func TestStop(t *testing.T) {
 func TestAStopSaysWhatBecameOfPrompts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ other, want string }{
-		{"stop --now", "careful: its turn was cut off; its prompt it is given again by the next run\n"},
+		{"stop --now -o json", "careful: its turn was cut off; its prompt it is given again by the next run\n"},
 		{"cancel careful", "careful: its turn was cancelled; its prompt it is a dead letter, and heartbeat dead-letter careful retry it queues it again\n"},
 		{"cancel careful --retry", "careful: its turn was cut off; its prompt it is given again by the next run\n"},
 	} {
@@ -79,7 +79,9 @@ func TestAStopSaysWhatBecameOfPrompts(t *testing.T) {
 			if o := w.run("restart", "careful"); o.status != exitError || !strings.Contains(o.stderr, `cannot restart agent "careful": the scheduler is stopping`) || !strings.Contains(o.stderr, "hint: heartbeat status says what its end waits for") {
 				t.Errorf("a restart meanwhile: %+v", o)
 			}
-			w.ok(strings.Fields(tt.other)...)
+			if said := w.ok(strings.Fields(tt.other)...); strings.HasSuffix(tt.other, "json") && !strings.Contains(said, `"prompts":{"careful":"its turn was cut off; its prompt it is given again by the next run"}`) {
+				t.Errorf("as JSON: %s", said)
+			}
 			if err := stop.Wait(); err != nil || !strings.Contains(out.String(), " has ended\n"+tt.want) {
 				t.Errorf("stop said (%v):\n%s", err, out.String())
 			}
