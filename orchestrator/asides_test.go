@@ -1,6 +1,8 @@
 package orchestrator
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,6 +93,50 @@ func TestAYesThatIsAwaitedAsideKeepsNobodyWaiting(t *testing.T) {
 			t.Errorf("%+v waits, %+v is asked", r.asidesOf("a"), r.waiting())
 		}
 	})
+}
+
+// TestADamagedRecordOfWhatWaitsAside: its prompt is handed over again and asked about again,
+// because nobody knows any more who has agreed to what, and a yes to another one counts.
+func TestADamagedRecordOfWhatWaitsAside(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(path string) error{
+		"cut":      func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"a folder": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a", func(t *testing.T, r *rig) {
+				r.proves(sideways("release"), passing)
+				r.set("a", claims(time.Minute))
+				r.send("a", 2)
+				end := r.run()
+				defer func() { end() }()
+				r.sleep(30 * time.Minute)
+				asked := r.waiting()
+				if len(asked) != 2 {
+					t.Fatalf("%+v", asked)
+				}
+				records, err := filepath.Glob(filepath.Join(r.dir, "state", "asides", "*", asked[0].Entry+".json"))
+				if err != nil || len(records) != 1 {
+					t.Fatalf("%q, %v", records, err)
+				}
+				if err := damage(records[0]); err != nil {
+					t.Fatal(err)
+				}
+				r.says(approval.Approved)
+				r.sleep(30 * time.Minute)
+				again := r.waiting()
+				if all := r.replies("a"); len(all) != 1 || all[0].DeliveryID != asked[1].Entry || len(again) != 1 || again[0].Entry != asked[0].Entry {
+					t.Fatalf("done %+v, asked again %+v", all, again)
+				}
+				r.says(approval.Approved)
+				r.sleep(30 * time.Minute)
+				if all := r.replies("a"); len(all) != 2 || len(r.asidesOf("a")) != 0 {
+					t.Errorf("done %+v, aside %+v", all, r.asidesOf("a"))
+				}
+			})
+		})
+	}
 }
 
 // TestWhatWaitsAsideOutlivesTheScheduler, and what its agent does to its file.

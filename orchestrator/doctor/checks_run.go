@@ -120,7 +120,7 @@ func checkUnproven(f *Facts, a *Agent) []Finding {
 	return []Finding{{
 		Severity: Error, Code: "check-trouble", Seen: fmt.Sprintf("%s: %s", p.Vain.Tries(f.Now), p.Vain.Why),
 		Why: "its prompt is neither done nor given up until the check runs; it is tried again, and " + waits(a),
-		Fix: "install what is missing, or correct until: in the file, then " + ours(a.ours, "reload") + "; " + a.command("resume") + " tries at once",
+		Fix: "mend what this says: install a program that is missing, or correct until: in the file, then " + ours(a.ours, "reload") + "; " + a.command("resume") + " tries at once",
 	}}
 }
 

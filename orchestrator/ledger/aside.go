@@ -25,6 +25,9 @@ type Aside struct {
 // asidesName is the folder of the entries that are set aside, of all agents.
 const asidesName = "asides"
 
+// ErrMovedAway means that a damaged record of an entry that is set aside was moved away.
+var ErrMovedAway = errors.New("a damaged record of what is set aside was moved")
+
 func asideFolder(stateDir, key string) string {
 	return filepath.Join(stateDir, asidesName, filepath.Base(key))
 }
@@ -43,10 +46,10 @@ func KeepAside(stateDir, key string, a Aside) error {
 // NoAsides reports whether no agent has an entry that is set aside.
 func NoAsides(stateDir string) (bool, error) {
 	entries, err := os.ReadDir(filepath.Join(stateDir, asidesName))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("cannot read what is set aside: %w", err)
 	}
-	return len(entries) == 0, err
+	return len(entries) == 0, nil
 }
 
 // DropAside forgets an entry that has ended.
@@ -79,21 +82,29 @@ func Forget(stateDir, key string) error {
 }
 
 // Asides returns an agent's entries that are set aside, oldest first. With an error it returns
-// those that can be read.
+// those that can be read. A damaged record is moved away, with an error that matches
+// ErrMovedAway if all others were read; its entry is then one that this fleet did not set aside.
 func Asides(stateDir, key string) (all []Aside, err error) {
 	entries, err := os.ReadDir(asideFolder(stateDir, key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	errs := []error{err}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what is set aside: %w", err)
+	}
+	var errs, damaged []error
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".json")
 		if !ok || !inbox.IsDelivery(id) {
 			continue
 		}
 		var a Aside
-		switch err := state.Load(filepath.Join(asideFolder(stateDir, key), e.Name()), &a); {
+		path := filepath.Join(asideFolder(stateDir, key), e.Name())
+		switch err := state.Load(path, &a); {
 		case errors.Is(err, fs.ErrNotExist): // the entry has just ended
+		case state.IsUnusable(err):
+			damaged = append(damaged, fmt.Errorf("%w to %q: %w", ErrMovedAway, path+".damaged", err))
+			errs = append(errs, os.Rename(path, path+".damaged"))
 		case err != nil:
 			errs = append(errs, err)
 		case a.Flight.DeliveryID == id && a.Flight.Aside != nil:
@@ -101,5 +112,8 @@ func Asides(stateDir, key string) (all []Aside, err error) {
 		}
 	}
 	slices.SortStableFunc(all, func(x, y Aside) int { return x.Flight.Aside.Since.Compare(y.Flight.Aside.Since) })
-	return all, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return all, err
+	}
+	return all, errors.Join(damaged...)
 }

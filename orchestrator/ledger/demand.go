@@ -163,7 +163,10 @@ func Demands(stateDir, inbox string) ([]Demand, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	errs := []error{err}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what entries have to pass: %w", err)
+	}
+	var errs []error
 	var all []Demand
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".json") || strings.HasPrefix(e.Name(), ".") {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ func Inboxes(stateDir string) (all []string, err error) {
 	for _, kind := range []string{"texts", "demands"} {
 		folders, failed := os.ReadDir(filepath.Join(stateDir, kind))
 		if failed != nil && !errors.Is(failed, fs.ErrNotExist) {
-			err = errors.Join(err, failed)
+			err = errors.Join(err, fmt.Errorf("cannot read what is recorded of entries: %w", failed))
 		}
 		for _, f := range folders {
 			if inbox := inboxIn(filepath.Join(stateDir, kind, f.Name())); inbox != "" && !slices.Contains(all, inbox) {

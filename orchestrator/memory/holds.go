@@ -69,7 +69,10 @@ func ReadHolds(stateDir string) (map[string]Hold, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	errs := []error{err}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read which agents are held: %w", err)
+	}
+	var errs []error
 	holds := map[string]Hold{}
 	for _, f := range files {
 		key, ok := strings.CutSuffix(f.Name(), ".json")

@@ -269,6 +269,10 @@ func (d *Desk) reconcileQuietly(ctx context.Context, a *config.Agent, key string
 	}
 	known := func() (want []inbox.InFlight, err error) {
 		all, err := ledger.Asides(d.opt.StateDir, key)
+		if errors.Is(err, ledger.ErrMovedAway) {
+			d.opt.Log.Error("it is not known what one prompt waits for; it is handed over again", "agent", a.Name, "err", err)
+			err = nil
+		}
 		for _, e := range all {
 			if !ended(e.Flight.DeliveryID) {
 				want = append(want, e.Flight)

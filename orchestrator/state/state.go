@@ -230,6 +230,13 @@ func Unusable(path string, why error) error {
 	return &unusableError{path, fmt.Errorf("%w: %w", ErrDamaged, why)}
 }
 
+// IsUnusable reports whether a file cannot be read as long as it exists: it is damaged, or
+// something else than a file.
+func IsUnusable(err error) bool {
+	_, is := errors.AsType[*unusableError](err)
+	return is
+}
+
 func (e *unusableError) Error() string { return fmt.Sprintf("cannot load %q: %v", e.path, e.why) }
 func (e *unusableError) Unwrap() error { return e.why }
 
