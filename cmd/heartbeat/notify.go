@@ -20,6 +20,7 @@ import (
 	"heartbeat/orchestrator/notify/deliver"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
+	"heartbeat/orchestrator/oldqueue"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
 )
@@ -259,6 +260,7 @@ func (a *app) findings(ctx context.Context, f *config.Fleet, s notify.Scheduler)
 	})
 	facts, err := doctor.Collect(ctx, doctor.Look{
 		Scheduler: &doctor.Scheduler{PID: os.Getpid(), Agents: agents}, Agents: those, MaxSessions: f.MaxSessions, StateDir: dir, File: f.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
+		OldQueues: oldqueue.Waiting(dir, f.Agents),
 	})
 	if err != nil {
 		a.log.Warn("cannot ask doctor", "err", err)
@@ -267,17 +269,23 @@ func (a *app) findings(ctx context.Context, f *config.Fleet, s notify.Scheduler)
 	return newsOf(doctor.Examine(facts))
 }
 
-// newsOf returns findings as facts, but for those that are a trouble of status, or told
-// by fullDisks.
+// newsOf returns findings as facts, but for those that are an agent's trouble in status, or
+// told by fullDisks.
 func newsOf(found []doctor.Finding) (facts []notice.Fact) {
 	now := time.Now()
 	for _, one := range found {
 		word, known := explain.Find(one.Code)
-		if one.Severity == doctor.Info || doctor.IsFull(one) || known && slices.Contains(word.Of, "trouble") {
+		key := fmt.Sprintf("%s/%s/%s", one.Agent, notice.Finding, one.Code)
+		switch {
+		case one.Severity == doctor.Info, doctor.IsFull(one):
+			continue
+		case one.Code == string(status.OldQueues): // a trouble of no agent, and there may be several
+			key += "/" + one.Fix
+		case known && slices.Contains(word.Of, "trouble"):
 			continue
 		}
 		facts = append(facts, notice.Fact{
-			Key: fmt.Sprintf("%s/%s/%s", one.Agent, notice.Finding, one.Code), Agent: one.Agent, Kind: notice.Finding, Urgent: one.Severity == doctor.Error,
+			Key: key, Agent: one.Agent, Kind: notice.Finding, Urgent: one.Severity == doctor.Error,
 			Since: now, Text: one.Code + ": " + one.Seen, Do: one.Fix, Slow: true,
 		})
 	}

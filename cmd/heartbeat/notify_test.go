@@ -225,8 +225,10 @@ func TestFindingsAreFacts(t *testing.T) {
 		{Severity: doctor.Warning, Code: "no-such-code", Seen: "z"},
 		{Severity: doctor.Error, Code: "held", Agent: "a"},
 		{Severity: doctor.Info, Code: "not-watched"},
+		{Severity: doctor.Warning, Code: "old-queue", Seen: "in this", Fix: "rm this"},
+		{Severity: doctor.Warning, Code: "old-queue", Seen: "in that", Fix: "rm that"},
 	})
-	if len(got) != 2 || got[0].Key != "a/finding/hook-missing" || !got[0].Urgent || got[0].Text != "hook-missing: x" || got[1].Key != "/finding/no-such-code" || got[1].Urgent {
+	if len(got) != 4 || got[2].Key == got[3].Key || got[3].Text != "old-queue: in that" || got[0].Key != "a/finding/hook-missing" || !got[0].Urgent || got[0].Text != "hook-missing: x" || got[1].Key != "/finding/no-such-code" || got[1].Urgent {
 		t.Errorf("%+v", got)
 	}
 }
