@@ -322,11 +322,7 @@ func (d dead) whole(p *page, ours, agent string) {
 			p.printf("%*s%s\n", len(label), "", line)
 		}
 	}
-	if d.Output != "" {
-		p.printf("\nthe last check said:\n\n")
-		p.whole("    ", d.Output)
-		p.printf("\nthe prompt:\n")
-	}
+	d.lastCheck(p)
 	p.printf("\n")
 	p.whole("    ", d.Prompt.Raw())
 	p.printf("\n")
@@ -340,6 +336,18 @@ func (d dead) whole(p *page, ours, agent string) {
 		p.printf("    %s send %s \"TEXT\"    # its text is not known whole: it cannot be queued again\n", ours, agent)
 	}
 	p.printf("    %s dead-letter purge %s    # deletes it\n", ours, d.name())
+}
+
+// lastCheck is what the last check of its work said.
+func (d dead) lastCheck(p *page) {
+	switch {
+	case d.Output != "":
+		p.printf("\nthe last check said:\n\n")
+		p.whole("    ", d.Output)
+		p.printf("\nthe prompt:\n")
+	case d.Iterations > 0:
+		p.printf("\nthe last check said nothing; the prompt:\n")
+	}
 }
 
 func times(n int) string {

@@ -29,4 +29,9 @@ func TestSendUntilCheck(t *testing.T) {
 	if !strings.Contains(out, "; 2 iterations") || !strings.Contains(out, "came to: after 2 iterations: exit status 1") || !strings.Contains(out, "the last check said: first second the prompt: Mend it.") || strings.Contains(out, "Its session") {
 		t.Errorf("a prompt that was given up: %s", out)
 	}
+	w.done("send", "triage", "--id", "silent", "--max-iterations", "2", "--until-check", "false", "Mend it.")
+	w.run("run", "--once")
+	if out := strings.Join(strings.Fields(w.done("dead-letter", "show", "silent")), " "); !strings.Contains(out, "the last check said nothing; the prompt: Mend it.") {
+		t.Errorf("one whose check says nothing: %s", out)
+	}
 }

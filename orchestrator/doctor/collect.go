@@ -126,10 +126,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	f.Left = owner.LeftBehind(l.Agents, owner.Origin{File: l.File, StateDir: l.StateDir})
 	var paused map[string]memory.Paused
 	paused, f.PausesProblem = memory.PausedOf(l.StateDir, l.Agents)
-	requests := approval.Of(l.StateDir)
-	waiting, unread := requests.Waiting()
-	_, f.ApprovalsProblem = requests.Done()
-	f.ApprovalsProblem = errors.Join(unread, f.ApprovalsProblem)
+	waiting := f.requests(approval.Of(l.StateDir))
 	for i, a := range l.Agents {
 		if c.Step != nil {
 			c.Step(i, len(l.Agents), a.Name)
@@ -143,6 +140,14 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	}
 	c.needs(&f.Inotify)
 	return f, nil
+}
+
+// requests returns those that wait for a person, and notes what cannot be read.
+func (f *Facts) requests(from approval.Register) []approval.Request {
+	waiting, unread := from.Waiting()
+	_, f.ApprovalsProblem = from.Done()
+	f.ApprovalsProblem = errors.Join(unread, f.ApprovalsProblem)
+	return waiting
 }
 
 // environ is an environment as a map; of duplicates the last counts.
