@@ -91,7 +91,7 @@ func stuck(a status.Agent, first string, known time.Time, after time.Duration, o
 		return nil // the prompt before it is in progress, with limits of its own
 	}
 	for _, t := range a.Troubles(ours, now) {
-		if t.What.Stops() || t.What == status.ServiceFails {
+		if t.Stops() || t.What == status.ServiceFails {
 			return nil // which has a notice of its own
 		}
 	}

@@ -80,6 +80,6 @@ func (a Agent) asides() []sign {
 	}
 	return []sign{{
 		what: NeedsApproval, since: d.AsideSince, text: text, why: "the queue goes on; the answer puts it first",
-		do: step{command: "approval"},
+		do: step{command: "approval"}, aside: true,
 	}}
 }

@@ -92,7 +92,7 @@ func (a Agent) Obstacle(ours string, now time.Time) (Trouble, bool) {
 		return t, true
 	}
 	for _, t := range a.Troubles(ours, now) {
-		if t.What.Stops() {
+		if t.Stops() {
 			return t, true
 		}
 	}
@@ -105,10 +105,14 @@ func (a Agent) Obstacle(ours string, now time.Time) (Trouble, bool) {
 // Down reports whether the trouble keeps the agent from working for long: with
 // while-down: refuse it takes no prompts then.
 func (t Trouble) Down() bool {
-	return t.What == NobodyRuns || t.What.Stops() && t.What != BacksOff
+	return t.What == NobodyRuns || t.Stops() && t.What != BacksOff
 }
 
 // Stops reports whether the trouble keeps the agent from getting prompts.
+func (t Trouble) Stops() bool { return t.What.Stops() && !t.aside }
+
+// Stops reports whether such a trouble keeps the agent from getting prompts, or one that is set
+// aside from its end.
 func (w Word) Stops() bool {
 	switch w {
 	case QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, IsParked, OverBudget, BacksOff, IsPaused:

@@ -164,6 +164,8 @@ func TestObstacle(t *testing.T) {
 		"parked":            {Agent{AgentState: AgentState{State: Parked, Until: now.Add(time.Hour)}}, IsParked},
 		"no slot":           {Agent{AgentState: AgentState{State: Waiting, Reason: "2 of 2 sessions live"}}, Behind},
 		"a person":          {Agent{AgentState: AgentState{State: Running, Phase: hook.Waiting}, Depth: inbox.Depth{Entries: 1}, Hush: now.Add(time.Minute)}, Behind},
+		"aside":             {Agent{AgentState: AgentState{State: Idle}, Depth: inbox.Depth{Entries: 1, Aside: 2}}, ""},
+		"aside, and paused": {Agent{AgentState: AgentState{State: Held, Paused: now}, Depth: inbox.Depth{Aside: 2}}, IsPaused},
 		"a lost queue":      {Agent{AgentState: AgentState{State: Idle, QueueLost: &QueueLoss{}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,6 +23,7 @@ type Trouble struct {
 	cause string
 	dead  given
 	ours  string
+	aside bool // the queue goes on meanwhile
 }
 
 // Commands are those of Do and Then in words, without what all commands of the fleet begin
@@ -46,13 +47,14 @@ type sign struct {
 	cause    string // if that is not why
 	do, then step
 	dead     given
+	aside    bool // the queue goes on meanwhile
 }
 
 func (s sign) of(agent, ours string) Trouble {
 	text := strings.TrimSuffix(strings.TrimPrefix(s.text+": "+s.why, ": "), ": ")
 	return Trouble{
 		Agent: agent, What: s.what, Since: s.since, Text: text, Do: s.do.in(ours), Then: s.then.in(ours),
-		cause: cmp.Or(s.cause, s.why), dead: s.dead, ours: ours,
+		cause: cmp.Or(s.cause, s.why), dead: s.dead, ours: ours, aside: s.aside,
 	}
 }
 
