@@ -114,6 +114,9 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	accepted.At = inZone(accepted.At, cmp.Or(agent.Zone, time.Local))
 	a.whileStopping(ctx, &accepted)
+	if why := accepted.Unrecorded; why != "" {
+		a.warn("the prompt is queued, and nobody notices if its agent changes it: " + why)
+	}
 	switch {
 	case accepted.Differs:
 		return sent{Sent: accepted}, otherText(a, accepted)

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -49,3 +52,26 @@ func TestWhoWaitsForAReplySeesWhy(t *testing.T) {
 
 // unwrapped is what a terminal shows with each message in one line.
 func unwrapped(text string) string { return strings.ReplaceAll(text, "\r\n  ", " ") }
+
+// TestSendSaysWhatIsNotRecorded: where it cannot be kept what a prompt says that has to be
+// proven, as on a full disk, it is queued, and its sender is told.
+func TestSendSaysWhatIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage: {dir: triage, until: {check: [\"true\"]}, command: [heartbeat, simulate]}\n")
+	w.put("triage/x", "")
+	if o := w.run("send", "triage", "one"); o.status != 0 || strings.Contains(o.stderr, "nobody notices") {
+		t.Fatalf("recorded: %+v", o)
+	}
+	found, err := filepath.Glob(filepath.Join(w.dir, "state", "*", "texts"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%q, %v", found, err)
+	}
+	if err := errors.Join(os.RemoveAll(found[0]), os.WriteFile(found[0], nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	o := w.run("send", "triage", "two")
+	if o.status != 0 || !strings.Contains(o.stdout, "queued for triage") || !strings.Contains(o.stderr, "the prompt is queued, and nobody notices if its agent changes it: cannot record what") {
+		t.Errorf("not recorded: %+v", o)
+	}
+}

@@ -37,6 +37,9 @@ type Sent struct {
 	Duplicate bool `json:"duplicate"`
 	// Differs is true if that was another text, as far as that can still be told.
 	Differs bool `json:"differs"`
+	// Unrecorded is why it is not recorded what it says, so that nobody notices if its agent
+	// changes it; or "".
+	Unrecorded string `json:"unrecorded,omitempty"`
 	// Ahead counts the entries before it, the one in flight included.
 	Ahead int `json:"ahead"`
 	// ReplyTo is who gets the reply, or "".
@@ -98,7 +101,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	}
 	if s.ID = id; !s.Duplicate {
 		l.ID = id
-		remembers(f, a, l)
+		s.remembers(f, a, l)
 	}
 	s.looks(f, a, ours)
 	return s, nil
