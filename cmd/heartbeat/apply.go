@@ -28,7 +28,7 @@ as it is, to the byte; the state directory keeps the original. Applying again
 changes nothing, and "heartbeat run" applies before each session.
 
 Without names it also undoes what was applied for agents that are no longer in the
-file; their queues stay.
+file; their queues stay, and status says what is left in them.
 
 With --trust you tell Claude Code that you trust the files in a folder: they can
 then change what sessions do there. If its settings, its .mcp.json, or its skills,
