@@ -20,9 +20,9 @@ const (
 
 // deaf detects that a client works without our hooks.
 type deaf struct {
-	path     string // of the transcript; "": not known yet
-	from     int64  // nothing before it is this session's
-	hookLog  int64  // the size of hook.log at the start
+	path     string  // of the transcript; "": not known yet
+	from     int64   // nothing before it is this session's
+	hookLog  written // hook.log, at the start
 	since    time.Time
 	lookedAt time.Time
 }
@@ -32,22 +32,29 @@ func (s *shim) listen() {
 	if s.spec.Resume != "" {
 		s.deaf.path, s.deaf.from = s.conversation(s.spec.Resume)
 	}
-	s.deaf.hookLog = sizeOf(s.hookLog())
+	s.deaf.hookLog = writtenTo(s.hookLog())
 }
 
 func (s *shim) hookLog() string { return filepath.Join(s.spec.Home, "hook.log") }
 
-func sizeOf(path string) int64 {
+// written tells whether somebody has written into a file, or could not for want of room: a
+// hook then leaves the time.
+type written struct {
+	size int64
+	at   time.Time
+}
+
+func writtenTo(path string) written {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return 0
+		return written{}
 	}
-	return info.Size()
+	return written{info.Size(), info.ModTime()}
 }
 
 // deafSince is since when the client has worked on its prompt although none of our
 // hooks was called; zero: it does not, or they are called and say in hook.log why
-// they cannot work.
+// they cannot work, or have tried to.
 func (s *shim) deafSince(now time.Time) time.Time {
 	d := &s.deaf
 	if !s.record.BoundAt.IsZero() {
@@ -62,7 +69,7 @@ func (s *shim) deafSince(now time.Time) time.Time {
 			d.since = now
 		}
 	}
-	if !d.since.IsZero() && sizeOf(s.hookLog()) != d.hookLog {
+	if !d.since.IsZero() && writtenTo(s.hookLog()) != d.hookLog {
 		return time.Time{}
 	}
 	return d.since

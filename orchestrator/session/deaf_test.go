@@ -54,6 +54,10 @@ func TestAClientThatCallsNoHook(t *testing.T) {
 		"hooks are called, and cannot work": {
 			writes + prompted + `echo "cannot lock" >>.heartbeat/hook.log; ` + stays, short, nil, hook.EndStartTimeout, false, true,
 		},
+		// An agent was held for hooks that do not run, until a person came.
+		"hooks are called, and the disk is full": {
+			writes + prompted + `touch .heartbeat/hook.log; ` + stays, short, func(l *lab) { l.write(".heartbeat/hook.log", "before\n") }, hook.EndStartTimeout, false, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
