@@ -112,6 +112,8 @@ func TestTheJudge(t *testing.T) {
 		{"poison too early", with(retry, func(f *Fact) { f.Attempts = 2 }), Record{given("p1", 10, 1), filed("p1", "d1", inbox.Poison)}, "dead letter: p1 as poison after it was given 1 times"},
 		{"an accepted line is torn", retry, Record{filed("p1", "d1", inbox.Torn)}, "garbled: the accepted p1 is a dead letter as torn"},
 		{"a killed sender's line is torn", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), filed("p1", "d1", inbox.Torn)}, ""},
+		{"a killed sender's line is torn, and whole when it is sent again", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind, f.Again = Accepted, true }), given("p1", 10, 1), filed("p1", "d1", inbox.Torn)}, ""},
+		{"it is torn, and never given", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind, f.Again = Accepted, true }), filed("p1", "d1", inbox.Torn)}, "garbled: the accepted p1 is a dead letter as torn"},
 		{"a fragment of a killed sender's line", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), filed("", "d1", inbox.Torn)}, ""},
 		{"a fragment of nobody's line", retry, Record{given("p1", 10, 1), filed("", "d1", inbox.Torn)}, "garbled: nobody sent"},
 		{"a dead letter of another agent", retry, Record{with(filed("p1", "d1", inbox.Poison), func(f *Fact) { f.Agent = "b" })}, "misled: p1 of a is a dead letter of b"},

@@ -35,6 +35,8 @@ func (p *prompt) String() string {
 
 func (p *prompt) word(r Record) Kind { return r[p.last].Kind }
 
+func (p *prompt) again(r Record) bool { return r[p.last].Again }
+
 func (j *judge) find(w Wrong, prompt, format string, lines []int, args ...any) {
 	lines = slices.Clone(lines)
 	for i := range lines {
@@ -122,7 +124,7 @@ func (j *judge) given() {
 func (j *judge) cutOff(agent string) bool {
 	return slices.ContainsFunc(j.order, func(p *prompt) bool {
 		word := p.word(j.record)
-		return p.Agent == agent && (word == Meant || word == Unknown)
+		return p.Agent == agent && (word == Meant || word == Unknown || p.again(j.record))
 	})
 }
 

@@ -68,7 +68,7 @@ var errNotWritten = errors.New("nothing was written")
 
 // note notes that a prompt is about to be sent; the returned function, what its
 // sender knows then: that it is accepted, or with an error that it may be or not.
-func (s *sender) note(h how, prompt, id string) func(err error) {
+func (s *sender) note(h how, prompt, id string) func(err error, again bool) {
 	f := promise.Fact{Agent: s.m.Name, Prompt: keyOf(s.m, s.name, s.n), What: string(h)}
 	if h.ordered() {
 		f.Sender = s.name
@@ -77,8 +77,8 @@ func (s *sender) note(h how, prompt, id string) func(err error) {
 	meant.At, meant.Kind, meant.Text, meant.Replies = time.Now(), promise.Meant, plain(prompt), s.replies(s.m, prompt)
 	meant.SelfInterrupting = slices.ContainsFunc(mishaps, func(mark string) bool { return strings.Contains(prompt, mark) })
 	s.record.add(meant)
-	return func(err error) {
-		f.At, f.Kind = time.Now(), promise.Accepted
+	return func(err error, again bool) {
+		f.At, f.Kind, f.Again = time.Now(), promise.Accepted, again
 		if err != nil {
 			f.Kind, f.Note = promise.Unknown, err.Error()
 		}
@@ -102,10 +102,11 @@ func (s *sender) send(id string, h how) {
 		slay = time.Millisecond + time.Duration(s.r.Int64N(int64(40*time.Millisecond)))
 	}
 	err := s.try(prompt, id, slay)
-	if err != nil && id != "" {
+	again := err != nil && id != ""
+	if again {
 		err = s.try(prompt, id, 0)
 	}
-	done(err)
+	done(err, again && err == nil)
 }
 
 func (s *sender) try(prompt, id string, slay time.Duration) error {
@@ -166,7 +167,7 @@ func (s *sender) echo() {
 		_, err = f.WriteString(line)
 		err = errors.Join(err, f.Close())
 	}
-	done(err)
+	done(err, false)
 }
 
 // slow is a writer that writes its line in pieces while nobody else writes
@@ -179,7 +180,7 @@ func (s *sender) slow() {
 	done := s.note(bySlow, prompt, "")
 	f, err := os.OpenFile(s.inboxOf(s.m), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		done(fmt.Errorf("%w: %w", errNotWritten, err))
+		done(fmt.Errorf("%w: %w", errNotWritten, err), false)
 		return
 	}
 	rest := time.Duration(50+s.r.IntN(400)) * time.Millisecond
@@ -190,7 +191,7 @@ func (s *sender) slow() {
 	_, err = f.WriteString(line[:cut])
 	time.Sleep(rest)
 	_, err2 := f.WriteString(line[cut:])
-	done(errors.Join(err, err2, f.Close()))
+	done(errors.Join(err, err2, f.Close()), false)
 }
 
 // feed gives a trigger something to fire for.
@@ -211,7 +212,7 @@ func (s *sender) feed() {
 		if err == nil {
 			err = os.Rename(path+".new", path)
 		}
-		done(err)
+		done(err, false)
 	case "poll":
 		done := s.note(byTicket, "ticket "+key, "")
 		f, err := os.OpenFile(filepath.Join(s.dirOf(s.m), "tickets"), os.O_WRONLY|os.O_APPEND, 0o600)
@@ -219,6 +220,6 @@ func (s *sender) feed() {
 			_, err = fmt.Fprintf(f, "ticket %s\n", key)
 			err = errors.Join(err, f.Close())
 		}
-		done(err)
+		done(err, false)
 	}
 }
