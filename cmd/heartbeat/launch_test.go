@@ -42,8 +42,8 @@ func TestLaunchAsHeartbeatRS(t *testing.T) {
 		{"exit signal by command", []string{"--exit-signal", "sig2", "--exit-with", "command", "--", "sh", "-c", "stty -echo; touch sig2; read -r line; echo got $line; exit 9"}, 0, "got /exit\r\n", ""},
 		{"no retries", []string{"--idle-timeout", "300ms", "--max-idle-retries", "0", "--", "cat"}, 125, "", "stays silent"},
 		{"its prompts are no recovery", []string{
-			"--idle-timeout", "300ms", "--max-idle-retries", "2", "--idle-prompt", "Go on", "--", "sh", "-c", "stty -echo -icanon; cat",
-		}, 125, strings.Repeat("\x1b\x1bGo on\r\n", 2), "stays silent"},
+			"--idle-timeout", "1s", "--max-idle-retries", "2", "--idle-prompt", "Go on", "--", "sh", "-c", "stty -echo -icanon; echo ready; cat",
+		}, 125, "ready\r\n" + strings.Repeat("\x1b\x1bGo on\r\n", 2), "stays silent"},
 		{"prompts are not typed otherwise", []string{"--queue", "x", "--", "true"}, 2, "", "unknown flag --queue"},
 		{"no grace", []string{"--timeout", "300ms", "--grace", "0", "--", "sh", "-c", "trap '' TERM; while :; do sleep 1; done"}, 124, "", "it took over 300ms"},
 		{"a negative timeout", []string{"--timeout=-1s", "--", "true"}, 2, "", "is not a duration"},
