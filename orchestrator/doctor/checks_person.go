@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
@@ -38,16 +40,11 @@ func checkRequests(f *Facts) []Finding {
 	if f.ApprovalsProblem == nil {
 		return nil
 	}
-	why, fix := "agents whose prompts need a person's yes wait until it can be read", "chmod or chown it, so that the user who runs heartbeat can read it"
+	why := "agents whose prompts need a person's yes wait until it can be read"
 	if errors.Is(f.ApprovalsProblem, state.ErrDamaged) {
 		why = "a question or an answer in it is lost: what is asked after a check is asked again; what an agent has asked by itself is not"
 	}
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](f.ApprovalsProblem); ok {
-		fix = h.Hint()
-	}
+	fix := cmp.Or(orchestrator.HintOf(f.ApprovalsProblem), "chmod or chown it, so that the user who runs heartbeat can read it")
 	return []Finding{{Severity: Error, Code: "approvals-unreadable", Seen: strings.ReplaceAll(f.ApprovalsProblem.Error(), "\n", "; "), Why: why, Fix: fix}}
 }
 
