@@ -5,45 +5,20 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"heartbeat/internal/testbed"
 )
-
-// alone runs the calling test again in a process of its own, in which a test
-// may change what belongs to the whole process. It is true there.
-func alone(t *testing.T) bool {
-	t.Helper()
-	if os.Getenv("DURABLE_ALONE") == t.Name() {
-		return true
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), "DURABLE_ALONE="+t.Name())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return false
-}
-
-// limitFiles lets the kernel write files up to a size only: of a write that
-// crosses it, it writes the part before (setrlimit(2)).
-func limitFiles(t *testing.T, size uint64) {
-	t.Helper()
-	signal.Ignore(syscall.SIGXFSZ)
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: math.MaxUint64}); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A prompt that the kernel split was torn in two, and an echo's line with it,
 // when there was room again for the second half: send said that it was queued.
 func TestALineThatTheKernelSplitsLeavesNothing(t *testing.T) {
-	if !alone(t) {
+	if !testbed.Alone(t) {
 		return
 	}
 	const before, line = "somebody's line\n", "one whole line of ours\n"
@@ -61,9 +36,9 @@ func TestALineThatTheKernelSplitsLeavesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			limitFiles(t, uint64(len(before+tail)+room))
+			testbed.LimitFiles(t, uint64(len(before+tail)+room))
 			err = WriteWhole(file, []byte(data))
-			limitFiles(t, math.MaxUint64)
+			testbed.LimitFiles(t, math.MaxUint64)
 			if _, err := file.WriteString("an echo\n"); err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +70,7 @@ func withoutBlanks(s string) string {
 }
 
 func TestALineIsOneWrite(t *testing.T) {
-	if !alone(t) {
+	if !testbed.Alone(t) {
 		return
 	}
 	runtime.LockOSThread()
@@ -113,11 +88,11 @@ func TestALineIsOneWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		limitFiles(t, k.limit)
+		testbed.LimitFiles(t, k.limit)
 		before := writes(t)
 		err = WriteWhole(file, data)
 		n := writes(t) - before
-		limitFiles(t, math.MaxUint64)
+		testbed.LimitFiles(t, math.MaxUint64)
 		if n != k.writes || !errors.Is(err, k.err) {
 			t.Errorf("limit %d: %d writes, %v; want %d, %v", k.limit, n, err, k.writes, k.err)
 		}

@@ -5,34 +5,18 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
-	"os/signal"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-)
 
-// limitFiles lets the kernel write files up to a size only: of a write that
-// crosses it, it writes the part before (setrlimit(2)).
-func limitFiles(t *testing.T, size uint64) {
-	t.Helper()
-	signal.Ignore(syscall.SIGXFSZ)
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: math.MaxUint64}); err != nil {
-		t.Fatal(err)
-	}
-}
+	"heartbeat/internal/testbed"
+)
 
 // Every file that is extended, when the disk has room for a part of the record
 // only: the record is not there, what others append behind it is whole, and the
 // same act does it all once there is room.
 func TestARecordThatTheKernelSplitsLeavesNothing(t *testing.T) {
-	if os.Getenv("INBOX_ALONE") == "" { // the limit is the whole process's
-		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), "INBOX_ALONE=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !testbed.Alone(t) {
 		return
 	}
 	for name, k := range map[string]struct {
@@ -76,9 +60,9 @@ func TestARecordThatTheKernelSplitsLeavesNothing(t *testing.T) {
 				}
 			}
 			before := r.get(name)
-			limitFiles(t, uint64(len(before)+room))
+			testbed.LimitFiles(t, uint64(len(before)+room))
 			err := k.act(r)
-			limitFiles(t, math.MaxUint64)
+			testbed.LimitFiles(t, math.MaxUint64)
 			where := fmt.Sprintf("%s, room for %d bytes", name, room)
 			if err == nil && !k.silent {
 				t.Errorf("%s: no error", where)
