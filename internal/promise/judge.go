@@ -213,7 +213,7 @@ func (j *judge) letter(p *prompt, d Fact, i int) {
 	switch {
 	case d.Agent != p.Agent:
 		wrong(Misled, "%s of %s is a dead letter of %s", p.Prompt, p.Agent, d.Agent)
-	case d.Reason == inbox.Torn && accepted && (!p.again(j.record) || len(p.given) == 0):
+	case d.Reason == inbox.Torn && accepted && (!p.again || len(p.given) == 0):
 		wrong(Garbled, "the accepted %s is a dead letter as %s: %s", p, d.Reason, d.Text)
 	case d.Reason == inbox.Torn:
 	case d.Reason != inbox.Poison && (d.Reason != inbox.Interrupted || agent.Policy != inbox.DeadLetter):

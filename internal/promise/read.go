@@ -24,6 +24,9 @@ type prompt struct {
 	line                             int // of that
 	last                             int // its sender's last word
 	given, ran, filed, replied, left []int
+	// again is true if its sender was killed, and has sent it anew under the same id: half
+	// of it may stand there, too.
+	again bool
 }
 
 func (p *prompt) String() string {
@@ -34,8 +37,6 @@ func (p *prompt) String() string {
 }
 
 func (p *prompt) word(r Record) Kind { return r[p.last].Kind }
-
-func (p *prompt) again(r Record) bool { return r[p.last].Again }
 
 func (j *judge) find(w Wrong, prompt, format string, lines []int, args ...any) {
 	lines = slices.Clone(lines)
@@ -88,6 +89,7 @@ func (j *judge) sent(i int, f Fact) {
 		j.prompts[f.Prompt] = p
 		j.order = append(j.order, p)
 	}
+	p.again = p.again || f.Kind == Accepted && p.word(j.record) == Unknown
 	p.last = i
 }
 
@@ -124,7 +126,7 @@ func (j *judge) given() {
 func (j *judge) cutOff(agent string) bool {
 	return slices.ContainsFunc(j.order, func(p *prompt) bool {
 		word := p.word(j.record)
-		return p.Agent == agent && (word == Meant || word == Unknown || p.again(j.record))
+		return p.Agent == agent && (word == Meant || word == Unknown || p.again)
 	})
 }
 

@@ -84,9 +84,6 @@ type Fact struct {
 	// SelfInterrupting is a prompt that ends its own session, so that it may be
 	// given at any time again.
 	SelfInterrupting bool `json:"self_interrupting,omitempty"`
-	// Again is an Accepted whose sender was killed before, and sent it anew under the same
-	// id: half of it may stand there, too.
-	Again bool `json:"again,omitempty"`
 	// Lasting is an Interrupted that explains any number of repeats; others
 	// explain one for each agent.
 	Lasting bool `json:"lasting,omitempty"`

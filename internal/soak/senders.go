@@ -68,7 +68,7 @@ var errNotWritten = errors.New("nothing was written")
 
 // note notes that a prompt is about to be sent; the returned function, what its
 // sender knows then: that it is accepted, or with an error that it may be or not.
-func (s *sender) note(h how, prompt, id string) func(err error, again bool) {
+func (s *sender) note(h how, prompt, id string) func(err error) {
 	f := promise.Fact{Agent: s.m.Name, Prompt: keyOf(s.m, s.name, s.n), What: string(h)}
 	if h.ordered() {
 		f.Sender = s.name
@@ -77,8 +77,9 @@ func (s *sender) note(h how, prompt, id string) func(err error, again bool) {
 	meant.At, meant.Kind, meant.Text, meant.Replies = time.Now(), promise.Meant, plain(prompt), s.replies(s.m, prompt)
 	meant.SelfInterrupting = slices.ContainsFunc(mishaps, func(mark string) bool { return strings.Contains(prompt, mark) })
 	s.record.add(meant)
-	return func(err error, again bool) {
-		f.At, f.Kind, f.Again = time.Now(), promise.Accepted, again
+	return func(err error) {
+		f := f
+		f.At, f.Kind = time.Now(), promise.Accepted
 		if err != nil {
 			f.Kind, f.Note = promise.Unknown, err.Error()
 		}
@@ -102,11 +103,11 @@ func (s *sender) send(id string, h how) {
 		slay = time.Millisecond + time.Duration(s.r.Int64N(int64(40*time.Millisecond)))
 	}
 	err := s.try(prompt, id, slay)
-	again := err != nil && id != ""
-	if again {
+	if err != nil && id != "" {
+		done(err)
 		err = s.try(prompt, id, 0)
 	}
-	done(err, again && err == nil)
+	done(err)
 }
 
 func (s *sender) try(prompt, id string, slay time.Duration) error {
@@ -167,7 +168,7 @@ func (s *sender) echo() {
 		_, err = f.WriteString(line)
 		err = errors.Join(err, f.Close())
 	}
-	done(err, false)
+	done(err)
 }
 
 // slow is a writer that writes its line in pieces while nobody else writes
@@ -180,7 +181,7 @@ func (s *sender) slow() {
 	done := s.note(bySlow, prompt, "")
 	f, err := os.OpenFile(s.inboxOf(s.m), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		done(fmt.Errorf("%w: %w", errNotWritten, err), false)
+		done(fmt.Errorf("%w: %w", errNotWritten, err))
 		return
 	}
 	rest := time.Duration(50+s.r.IntN(400)) * time.Millisecond
@@ -191,7 +192,7 @@ func (s *sender) slow() {
 	_, err = f.WriteString(line[:cut])
 	time.Sleep(rest)
 	_, err2 := f.WriteString(line[cut:])
-	done(errors.Join(err, err2, f.Close()), false)
+	done(errors.Join(err, err2, f.Close()))
 }
 
 // feed gives a trigger something to fire for.
@@ -212,7 +213,7 @@ func (s *sender) feed() {
 		if err == nil {
 			err = os.Rename(path+".new", path)
 		}
-		done(err, false)
+		done(err)
 	case "poll":
 		done := s.note(byTicket, "ticket "+key, "")
 		f, err := os.OpenFile(filepath.Join(s.dirOf(s.m), "tickets"), os.O_WRONLY|os.O_APPEND, 0o600)
@@ -220,6 +221,6 @@ func (s *sender) feed() {
 			_, err = fmt.Fprintf(f, "ticket %s\n", key)
 			err = errors.Join(err, f.Close())
 		}
-		done(err, false)
+		done(err)
 	}
 }

@@ -71,7 +71,7 @@ const hello = " hello <system-reminder>"
 func (d *made) send(agent, n int) (key string) {
 	s := &sender{lab: d.lab, m: d.Members[agent], name: "a", n: n}
 	key = keyOf(s.m, s.name, n)
-	s.note(bySend, key+hello, "")(nil, false)
+	s.note(bySend, key+hello, "")(nil)
 	return key
 }
 
