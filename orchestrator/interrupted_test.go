@@ -413,3 +413,51 @@ func TestDroppedWorkIsNotStuck(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatASessionOfAKilledRunTakesLaterIsRecovered: the next run had recovered all there
+// was when the session of a killed one, which was just starting, took its entry and ended.
+// Nobody saw that entry until the next prompt came.
+func TestWhatASessionOfAKilledRunTakesLaterIsRecovered(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		stop := r.run()
+		defer stop()
+		r.sleep(time.Minute)
+		if _, err := r.s.Pause("a"); err != nil {
+			t.Fatal(err)
+		}
+		r.send("a", 1)
+		r.take("a")
+		if _, err := r.s.Resume("a"); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(time.Minute)
+		all := r.outbox("a")
+		if len(all) != 1 || all[0].Attempt != 2 {
+			t.Errorf("%+v, want the entry, done at its second attempt", all)
+		}
+		if a := r.state("a"); a.State != Idle || a.Failures != 0 {
+			t.Errorf("%+v, want an agent that has not failed", a)
+		}
+	})
+}
+
+// take takes an agent's next entry as a session does that then ends.
+func (r *rig) take(agent string) {
+	r.t.Helper()
+	q, err := queue.Open(r.agent(agent))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer q.Close()
+	err = q.Hold(r.t.Context(), func(h *inbox.Held) error {
+		e, err := h.Next()
+		if err == nil {
+			_, err = h.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: "of a killed run"})
+		}
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}

@@ -89,6 +89,7 @@ func (d *Depth) add(more Depth, urgent bool) {
 	}
 	d.More, d.Tail = d.More || more.More, d.Tail || more.Tail
 	d.Checking, d.Unproven = d.Checking || more.Checking, d.Unproven || more.Unproven
+	d.InSession = d.InSession || more.InSession
 	d.Failure, d.Disturbed = cmp.Or(d.Failure, more.Failure), cmp.Or(d.Disturbed, more.Disturbed)
 	d.Names = append(d.Names, more.Names[:min(len(more.Names), mostNames-len(d.Names))]...)
 }
@@ -104,6 +105,7 @@ func (q *lane) depth(limit int64) (Depth, error) {
 	if v.flight != nil && !v.stale {
 		d.Failure = v.flight.Failure
 		d.Checking, d.Unproven = v.flight.State == Checking, v.flight.State == Unproven
+		d.InSession = !d.Checking && !d.Unproven
 	}
 	if size <= from {
 		return d, nil

@@ -53,6 +53,18 @@ func newCrew(t *testing.T, c client, members []member, rules ...fakeapi.Rule) *f
 		}
 	}
 	f.write(f.file, text.String())
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, m := range members {
+			for _, file := range []string{"inbox.jsonl", inbox.FlightFile, "outbox.jsonl", inbox.DeadFile} {
+				if b, err := os.ReadFile(filepath.Join(l.Dir, "agents", m.name, ".heartbeat", file)); err == nil {
+					t.Logf("%s, %s:\n%s", m.name, file, b)
+				}
+			}
+		}
+	})
 	l.Trust(dirs...)
 	l.Setenv("HEARTBEAT_STATE_DIR="+filepath.Join(l.Dir, "state"), "HEARTBEAT_FILE="+f.file, "ANTHROPIC_API_KEY=")
 	return f

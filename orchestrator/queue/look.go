@@ -46,38 +46,39 @@ func LookInto(a *config.Agent) Look {
 	return l
 }
 
-// Stamp tells whether an inbox, or the urgent entries beside it, have changed since a
-// look into them, at a hundredth of the cost of a look. The zero value belongs to no
-// look.
-type Stamp struct{ inbox, urgent durable.Stamp }
+// Stamp tells whether an inbox, the urgent entries beside it, or what is in flight, have
+// changed since a look into them, at a hundredth of the cost of a look. The zero value
+// belongs to no look.
+type Stamp []durable.Stamp
 
-// Still reports whether the inbox at path demonstrably has not changed since the
+// Still reports whether nothing of the inbox at path demonstrably has changed since the
 // look that the stamp belongs to.
 func (s Stamp) Still(path string) bool {
-	now := stampOf(path)
-	return s.inbox.Same(now.inbox) && s.urgent.Same(now.urgent)
+	return slices.EqualFunc(s, stampOf(path), durable.Stamp.Same)
 }
 
 func stampOf(path string) Stamp {
-	return Stamp{durable.StampOf(os.Lstat(path)), durable.StampOf(os.Lstat(inbox.Urgent(path)))}
+	return stampsOf(append(inbox.FlightFiles(path), path, inbox.Urgent(path))...)
+}
+
+func stampsOf(paths ...string) (all []durable.Stamp) {
+	for _, path := range paths {
+		all = append(all, durable.StampOf(os.Lstat(path)))
+	}
+	return all
 }
 
 // Trail tells whether the files of a queue have changed in which its entries stand, or end
 // without a verdict.
-type Trail struct {
-	inbox Stamp
-	dead  durable.Stamp
-}
+type Trail []durable.Stamp
 
 // TrailOf returns that of an agent's queue.
 func TrailOf(a *config.Agent) Trail {
-	return Trail{stampOf(a.Inbox), durable.StampOf(os.Lstat(inbox.DeadLetterFile(a.Inbox)))}
+	return stampsOf(a.Inbox, inbox.Urgent(a.Inbox), inbox.DeadLetterFile(a.Inbox))
 }
 
 // Same reports whether the files demonstrably have not changed until a later one.
-func (t Trail) Same(later Trail) bool {
-	return t.inbox.inbox.Same(later.inbox.inbox) && t.inbox.urgent.Same(later.inbox.urgent) && t.dead.Same(later.dead)
-}
+func (t Trail) Same(later Trail) bool { return slices.EqualFunc(t, later, durable.Stamp.Same) }
 
 // Obstacles are the files of an agent's queue that cannot be read. Of a queue that cannot
 // be opened at all whoever opens it says so.

@@ -329,4 +329,15 @@ func testAnInboxThatChanged(t *testing.T) {
 	if look = LookInto(a); look.Err != nil || !look.Stamp.Still(a.Inbox) {
 		t.Errorf("an inbox that nobody has touched is looked into again: %+v", look)
 	}
+	for _, file := range inbox.FlightFiles(a.Inbox) {
+		if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if look.Stamp.Still(a.Inbox) {
+			t.Errorf("%s is new, and not looked at", file)
+		}
+		if err := os.Remove(file); err != nil || !look.Stamp.Still(a.Inbox) {
+			t.Errorf("%s is gone again, and looked at: %v", file, err)
+		}
+	}
 }
