@@ -39,7 +39,6 @@ type app struct {
 	// bottom is stderr: what is logged, and below it how far the command is.
 	bottom *bottomLine
 	out    *output
-	cli    *cli
 	// found is true if the fleet's file was not named, but found; unfound is why it
 	// was not.
 	found   bool
@@ -81,7 +80,7 @@ func run(args []string, std stdio) int {
 		}
 		return status // the child has printed
 	}
-	a := &app{stdio: std, globals: p.cli.globals, out: out, cli: p.cli}
+	a := &app{stdio: std, globals: p.cli.globals, out: out}
 	out.ours = beginning(a.File)
 	flushLog := func() {}
 	if isRun {

@@ -31,55 +31,69 @@ type globals struct {
 // beatEvery is how often a line says that the command is still running; 0: never.
 func (g globals) beatEvery() time.Duration { return time.Duration(g.HeartbeatMS) * time.Millisecond }
 
-// cli is the grammar of the command line.
+// cli are the flags of the command line that come before a command or behind it.
 type cli struct {
 	globals
 	ShowVersion bool `name:"version" group:"global" help:"Print the version, as the command does."`
+}
 
-	Init       initCmd       `cmd:"" group:"fleet" help:"Write a starter heartbeat.yaml."`
-	Validate   validateCmd   `cmd:"" group:"fleet" help:"Check the fleet's file and report all problems at once."`
-	Apply      applyCmd      `cmd:"" group:"fleet" help:"Set up the agents' directories: hooks, permissions, folders."`
-	Diff       diffCmd       `cmd:"" group:"fleet" help:"Show what apply would change, as a unified diff."`
-	Unapply    unapplyCmd    `cmd:"" group:"fleet" help:"Undo what apply did."`
-	Run        runCmd        `cmd:"" group:"fleet" help:"Run the fleet: fire triggers, start a session wherever work is queued."`
-	Pause      pauseCmd      `cmd:"" group:"fleet" help:"Pause agents: nothing new is started for them."`
-	Resume     resumeCmd     `cmd:"" group:"fleet" help:"Let held or paused agents continue."`
-	Restart    restartCmd    `cmd:"" group:"fleet" help:"End sessions after their turns, for new ones."`
-	Cancel     cancelCmd     `cmd:"" group:"fleet" help:"End the turn that an agent is in, and give its prompt up."`
-	Trigger    triggerCmd    `cmd:"" group:"fleet" help:"Fire an agent's trigger now."`
-	Stop       stopCmd       `cmd:"" group:"fleet" help:"End the running scheduler and wait for its end."`
-	Reload     reloadCmd     `cmd:"" group:"fleet" help:"Make the running scheduler load the fleet's file again."`
-	Next       nextCmd       `cmd:"" group:"fleet" help:"Show the next fires."`
-	Status     statusCmd     `cmd:"" group:"fleet" help:"Show what each agent does, what is queued, and why."`
-	History    historyCmd    `cmd:"" group:"fleet" help:"Show past sessions and dead letters."`
-	Usage      usageCmd      `cmd:"" group:"fleet" help:"Show what sessions have cost: turns, tokens, dollars."`
-	Series     seriesCmd     `cmd:"" group:"fleet" help:"Show what agents did over time: queue, prompts, turns, cost."`
-	Events     eventsCmd     `cmd:"" group:"fleet" help:"Print the journal, or follow it."`
-	Logs       logsCmd       `cmd:"" group:"fleet" help:"Print what an agent said and did, or follow it."`
-	Replies    repliesCmd    `cmd:"" group:"fleet" help:"Print what agents replied, or follow it."`
-	Doctor     doctorCmd     `cmd:"" group:"fleet" help:"Find what would keep the fleet from working, and repair what can be."`
-	Notify     notifyCmd     `cmd:"" group:"fleet" help:"Send a test notice to each target, or show which notices were sent."`
-	Page       pageCmd       `cmd:"" group:"fleet" help:"Let a browser see the fleet's page: make a link, list tokens, revoke them."`
-	Attach     attachCmd     `cmd:"" group:"fleet" help:"Join the terminal of an agent's live session."`
-	Screen     screenCmd     `cmd:"" group:"fleet" help:"Print what the terminal of an agent's live session shows."`
-	Send       sendCmd       `cmd:"" group:"queue" help:"Queue a prompt for an agent."`
-	Inbox      inboxCmd      `cmd:"" group:"queue" help:"List an agent's queue, or drop entries from it."`
-	DeadLetter deadLetterCmd `cmd:"" group:"queue" help:"List entries that were given up, queue them again, or delete them."`
-	Approval   approvalCmd   `cmd:"" group:"fleet" help:"Say yes or no to what agents ask for."`
-	Answer     answerCmd     `cmd:"" group:"queue" help:"Tell a queue that asks a person where to continue."`
-	Recover    recoverCmd    `cmd:"" group:"queue" help:"Recover an entry whose session is gone."`
-	Alive      aliveCmd      `cmd:"" group:"other" help:"From inside a session: say that it lives, and what it is doing."`
-	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
-	Service    serviceCmd    `cmd:"" group:"other" help:"Run the fleet as a service of this machine: install, uninstall, status."`
-	Simulate   simulateCmd   `cmd:"" group:"other" passthrough:"" help:"Stand in for the Claude Code client, without an account."`
-	Explain    explainCmd    `cmd:"" group:"other" help:"Say what a word of status, events or doctor means, and what to do."`
-	Topics     helpCmd       `cmd:"" name:"help" group:"other" help:"Explain a topic: triggers, orphans, limits and others."`
-	Schema     schemaCmd     `cmd:"" group:"other" help:"Print the JSON Schema of heartbeat.yaml."`
-	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
-	Man        manCmd        `cmd:"" group:"other" help:"Print the manual page."`
-	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
-	ServeProbe serveProbeCmd `cmd:"" name:"__probe" group:"other" hidden:""`
-	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" passthrough:""`
+// subcommand is a command as the grammar has it.
+type subcommand struct {
+	name, group, help string
+	tags              []string
+	fields            func() any // its flags and arguments, new
+}
+
+func of[C any](name, group, help string, tags ...string) subcommand {
+	return subcommand{name, group, help, tags, func() any { return new(C) }}
+}
+
+// subcommands are in the order of the help.
+var subcommands = []subcommand{
+	of[initCmd]("init", "fleet", "Write a starter heartbeat.yaml."),
+	of[validateCmd]("validate", "fleet", "Check the fleet's file and report all problems at once."),
+	of[applyCmd]("apply", "fleet", "Set up the agents' directories: hooks, permissions, folders."),
+	of[diffCmd]("diff", "fleet", "Show what apply would change, as a unified diff."),
+	of[unapplyCmd]("unapply", "fleet", "Undo what apply did."),
+	of[runCmd]("run", "fleet", "Run the fleet: fire triggers, start a session wherever work is queued."),
+	of[pauseCmd]("pause", "fleet", "Pause agents: nothing new is started for them."),
+	of[resumeCmd]("resume", "fleet", "Let held or paused agents continue."),
+	of[restartCmd]("restart", "fleet", "End sessions after their turns, for new ones."),
+	of[cancelCmd]("cancel", "fleet", "End the turn that an agent is in, and give its prompt up."),
+	of[triggerCmd]("trigger", "fleet", "Fire an agent's trigger now."),
+	of[stopCmd]("stop", "fleet", "End the running scheduler and wait for its end."),
+	of[reloadCmd]("reload", "fleet", "Make the running scheduler load the fleet's file again."),
+	of[nextCmd]("next", "fleet", "Show the next fires."),
+	of[statusCmd]("status", "fleet", "Show what each agent does, what is queued, and why."),
+	of[historyCmd]("history", "fleet", "Show past sessions and dead letters."),
+	of[usageCmd]("usage", "fleet", "Show what sessions have cost: turns, tokens, dollars."),
+	of[seriesCmd]("series", "fleet", "Show what agents did over time: queue, prompts, turns, cost."),
+	of[eventsCmd]("events", "fleet", "Print the journal, or follow it."),
+	of[logsCmd]("logs", "fleet", "Print what an agent said and did, or follow it."),
+	of[repliesCmd]("replies", "fleet", "Print what agents replied, or follow it."),
+	of[doctorCmd]("doctor", "fleet", "Find what would keep the fleet from working, and repair what can be."),
+	of[notifyCmd]("notify", "fleet", "Send a test notice to each target, or show which notices were sent."),
+	of[pageCmd]("page", "fleet", "Let a browser see the fleet's page: make a link, list tokens, revoke them."),
+	of[attachCmd]("attach", "fleet", "Join the terminal of an agent's live session."),
+	of[screenCmd]("screen", "fleet", "Print what the terminal of an agent's live session shows."),
+	of[sendCmd]("send", "queue", "Queue a prompt for an agent."),
+	of[inboxCmd]("inbox", "queue", "List an agent's queue, or drop entries from it."),
+	of[deadLetterCmd]("dead-letter", "queue", "List entries that were given up, queue them again, or delete them."),
+	of[approvalCmd]("approval", "fleet", "Say yes or no to what agents ask for."),
+	of[answerCmd]("answer", "queue", "Tell a queue that asks a person where to continue."),
+	of[recoverCmd]("recover", "queue", "Recover an entry whose session is gone."),
+	of[aliveCmd]("alive", "other", "From inside a session: say that it lives, and what it is doing."),
+	of[launchCmd]("launch", "other", "Run one command in a pseudo-terminal and leave nothing behind."),
+	of[serviceCmd]("service", "other", "Run the fleet as a service of this machine: install, uninstall, status."),
+	of[simulateCmd]("simulate", "other", "Stand in for the Claude Code client, without an account.", `passthrough:""`),
+	of[explainCmd]("explain", "other", "Say what a word of status, events or doctor means, and what to do."),
+	of[helpCmd]("help", "other", "Explain a topic: triggers, orphans, limits and others."),
+	of[schemaCmd]("schema", "other", "Print the JSON Schema of heartbeat.yaml."),
+	of[completionCmd]("completion", "other", "Print the completion script of a shell."),
+	of[manCmd]("man", "other", "Print the manual page."),
+	of[versionCmd]("version", "other", "Print the version."),
+	of[serveProbeCmd]("__probe", "other", "", `hidden:""`),
+	of[completeCmd]("__complete", "other", "", `hidden:""`, `passthrough:""`),
 }
 
 const description = `Run a fleet of Claude Code agents unattended, from one file.
@@ -105,7 +119,7 @@ type parsed struct {
 
 func parse(args []string, std stdio) (parsed, error) {
 	p := parsed{cli: &cli{}}
-	parser, err := newParser(p.cli, std, func() { p.done = true })
+	parser, err := newParser(p.cli, std, func() { p.done = true }, named(args)...)
 	if err != nil {
 		return p, err
 	}
@@ -130,16 +144,31 @@ func parse(args []string, std stdio) (parsed, error) {
 	return p, nil
 }
 
-// newParser builds the parser. It calls helped after it printed help: kong would
-// end the process there.
-func newParser(c *cli, std stdio, helped func()) (*kong.Kong, error) {
-	return kong.New(c,
+// named is the command that a command line has, or all of them if that has none. Most
+// commands take less time than the parser of all would.
+func named(args []string) []subcommand {
+	if at := commandAt(args); at < len(args) && args[at] != "help" {
+		if i := slices.IndexFunc(subcommands, func(s subcommand) bool { return s.name == args[at] }); i >= 0 {
+			return subcommands[i : i+1]
+		}
+	}
+	return subcommands
+}
+
+// newParser builds the parser of some commands. It calls helped after it printed help:
+// kong would end the process there.
+func newParser(c *cli, std stdio, helped func(), commands ...subcommand) (*kong.Kong, error) {
+	options := []kong.Option{
 		kong.Name("heartbeat"), kong.Description(description), kong.ExplicitGroups(groups),
 		kong.Writers(unread{stdout{std.out}}, std.err), kong.Exit(func(int) { helped() }),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.NamedMapper("seconds", kong.MapperFunc(decodeSeconds)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 80}),
-	)
+	}
+	for _, s := range commands {
+		options = append(options, kong.DynamicCommand(s.name, s.help, s.group, s.fields(), append(s.tags, `cmd:""`)...))
+	}
+	return kong.New(c, options...)
 }
 
 // unread is a writer of help: a reader that has seen enough, like head, is no

@@ -20,12 +20,12 @@ import (
 // changes a line on purpose can compute another one.
 const sumKey = `,"crc":"`
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+func sumOf(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 // summed returns an event's line with its checksum.
 func summed(line []byte) []byte {
 	body := bytes.TrimSuffix(line, []byte("}"))
-	return fmt.Appendf(body[:len(body):len(body)], `%s%08x"}`, sumKey, crc32.Checksum(body, castagnoli))
+	return fmt.Appendf(body[:len(body):len(body)], `%s%08x"}`, sumKey, sumOf(body))
 }
 
 // isSummed reports whether a line has a checksum, and whether it is right.
@@ -42,7 +42,7 @@ func isSummed(line []byte) (has, right bool) {
 	if err != nil {
 		return true, false
 	}
-	want := crc32.Checksum(line[:at], castagnoli)
+	want := sumOf(line[:at])
 	return true, uint32(sum[0])<<24|uint32(sum[1])<<16|uint32(sum[2])<<8|uint32(sum[3]) == want
 }
 

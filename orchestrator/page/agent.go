@@ -124,9 +124,12 @@ type Trigger struct {
 	Urgent bool // its prompts go before the others
 }
 
-// ours matches ids and names that a button may name: those that need no quotes. Others, which
-// an agent may have written into its files, get no button.
-var ours = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:/@-]{0,127}$`)
+// unquoted matches what needs no quotes in a command.
+var unquoted = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:/@-]*$`)
+
+// ours reports whether a button may name an id or a name. Others, which an agent may have
+// written into its files, get no button.
+func ours(id string) bool { return len(id) <= 128 && unquoted.MatchString(id) }
 
 // agentView is what the templates of an agent's pages get.
 type agentView struct {
@@ -313,7 +316,7 @@ func (p *Page) triggers(name string, acts bool) (Part, error) {
 // agentFunctions are those of the templates of an agent's pages.
 func agentFunctions() template.FuncMap {
 	return template.FuncMap{
-		"ours":        ours.MatchString,
+		"ours":        ours,
 		"text":        func(t foreign.Text) string { return textOf(t.Raw()) },
 		"mark":        func(l window.Line) string { return marks[kindOf(l)] },
 		"look":        lookOf,

@@ -52,7 +52,7 @@ func (a asked) Note() string {
 }
 
 // Answerable reports whether there are buttons to answer it.
-func (a asked) Answerable() bool { return a.Acts && a.Waits() && ours.MatchString(a.ID) }
+func (a asked) Answerable() bool { return a.Acts && a.Waits() && ours(a.ID) }
 
 // Grave reports whether a yes destroys or runs something, according to the agent. Then no button
 // stands out more than Reject, and there are buttons only where the whole request is shown.

@@ -140,7 +140,7 @@ func lettersOf(agents []string, of map[string]status.Agent, acts bool) (all []le
 		if of[name].DeadMore {
 			count += "+"
 		}
-		all = append(all, letters{Agent: name, Count: count, Acts: acts && ours.MatchString(name)})
+		all = append(all, letters{Agent: name, Count: count, Acts: acts && ours(name)})
 	}
 	return all
 }

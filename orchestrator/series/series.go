@@ -75,7 +75,7 @@ const (
 	pointSize = 4 + 4*counts + 8 + 4 + 4
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+func sumOf(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 // fields returns the counts in their order on disk.
 func (p *Point) fields() [counts]*int64 {
@@ -93,7 +93,7 @@ func (p Point) encode(to []byte) []byte {
 	}
 	to = le.AppendUint64(to, math.Float64bits(p.Cost))
 	to = le.AppendUint32(to, uint32(min(max(0, p.Late.Milliseconds()), math.MaxUint32)))
-	return le.AppendUint32(to, crc32.Checksum(to[begin:], castagnoli))
+	return le.AppendUint32(to, sumOf(to[begin:]))
 }
 
 // decode reads the point at the beginning of data. ok is false if there is no whole one.
@@ -102,7 +102,7 @@ func decode(data []byte) (p Point, slot int64, ok bool) {
 		return p, 0, false
 	}
 	le, body := binary.LittleEndian, data[:pointSize-4]
-	if le.Uint32(data[pointSize-4:]) != crc32.Checksum(body, castagnoli) {
+	if le.Uint32(data[pointSize-4:]) != sumOf(body) {
 		return p, 0, false
 	}
 	slot = int64(le.Uint32(body))

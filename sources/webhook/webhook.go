@@ -245,7 +245,7 @@ func (t *Trigger) key(h http.Header, data sources.WebhookData) (string, error) {
 }
 
 // readable keys stand in labels as they are: GitHub's are UUIDs.
-var readable = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$`)
+var readable = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
 // Label names a request by its key. All keys but the readable ones are hashed, so
 // that no key can look like another one, or like what is behind a label. Without a
@@ -254,7 +254,7 @@ func Label(key string) string {
 	switch {
 	case key == "":
 		return "request#" + rand.Text()
-	case readable.MatchString(key):
+	case len(key) <= 64 && readable.MatchString(key):
 		return key
 	}
 	return fmt.Sprintf("key#%.32x", sha256.Sum256([]byte(key)))
