@@ -13,6 +13,7 @@
 package durable
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -125,14 +126,27 @@ func (f *Folder) Read(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = ErrTooLarge
-	}
+	data, err := readAll(file, limit)
 	if err != nil {
 		return nil, f.fail("read", name, err)
 	}
 	return data, nil
+}
+
+// readAll reads nothing of a file that is too large, and no more of one that grows.
+func readAll(file *os.File, limit int64) ([]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, ErrTooLarge
+	}
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if n, err := data.ReadFrom(io.LimitReader(file, limit+1)); err != nil || n > limit {
+		return nil, cmp.Or(err, ErrTooLarge)
+	}
+	return data.Bytes(), nil
 }
 
 // Replace replaces a file. When it returns nil, the new content is on disk.
