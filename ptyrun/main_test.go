@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	case "sweep":
 		os.Exit(sweep())
 	}
-	os.Exit(m.Run())
+	os.Exit(testbed.Run(m))
 }
 
 // hold starts a child, says its pid, and ends it at the first line of stdin:

@@ -196,7 +196,7 @@ func (s *siege) ends(r *running) {
 // inbox and the scheduler hung; SIGTERM was ignored.
 func TestWhateverAnAgentPutsInPlaceOfOurFiles(t *testing.T) {
 	t.Parallel()
-	for _, in := range testbed.SampleOf(t, intruders(), 15) {
+	for _, in := range testbed.SampleOf(t, intruders(), 30) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)
@@ -258,7 +258,7 @@ var intrudedState = []string{
 // what sessions had left, the scheduler, which then ignored SIGTERM.
 func TestWhateverStandsInPlaceOfTheState(t *testing.T) {
 	t.Parallel()
-	for _, in := range testbed.SampleOf(t, intruders(), 5) {
+	for _, in := range testbed.SampleOf(t, intruders(), 10) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)

@@ -80,7 +80,7 @@ func TestKilledApplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := applies{world: newWorld(t), every: testbed.Stride(40), offset: testbed.Turn(t, 40)}
+			k := applies{world: newWorld(t), every: testbed.Stride(80), offset: testbed.Turn(t, 80)}
 			k.put("one/heartbeat.yaml", steps[0].fleet())
 			k.put("one/triage/.claude/settings.json", theirs)
 			k.shell("chmod 640 one/triage/.claude/settings.json")

@@ -29,7 +29,7 @@ func TestQueueGoes(t *testing.T) {
 		"dir removed":  {"rm -rf $PWD", "agents/triage is gone"},
 		"dir moved":    {"mv $PWD $PWD.old; mkdir $PWD", "agents/triage is another one"},
 	}
-	for _, name := range testbed.SampleOf(t, slices.Sorted(maps.Keys(ways)), 2) {
+	for _, name := range testbed.SampleOf(t, slices.Sorted(maps.Keys(ways)), 4) {
 		way := ways[name]
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()

@@ -50,7 +50,7 @@ func TestAQueueThatCannotBeReadIsSaid(t *testing.T) {
 			places = append(places, place{in, file, "text"}, place{in, file, "json"})
 		}
 	}
-	for _, p := range testbed.SampleOf(t, places, 7) {
+	for _, p := range testbed.SampleOf(t, places, 14) {
 		t.Run(p.in.name+" as "+p.file+" in "+p.format, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

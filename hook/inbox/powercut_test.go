@@ -174,7 +174,7 @@ func TestAPowerCutAtAnyStep(t *testing.T) {
 }
 
 // thin is how many states there are for one that is looked at outside of -full.
-const thin = 6
+const thin = 12
 
 // cutEverywhere tells the story and cuts the power before each change of the
 // disk. It returns how many states were looked at.

@@ -45,7 +45,7 @@ const never = 1 << 30
 
 // apart is how far apart the points are of all pairs of policy and follow-up together, and
 // thin those of one pair.
-const apart = 10
+const apart = 15
 
 var thin = apart * len(policies) * len(followUps)
 

@@ -148,7 +148,7 @@ func copyImage(t *testing.T, from, to string) {
 
 // sampleStride thins the cut points outside of -full. The
 // first call of each tick stays: it shows what the tick before has made durable.
-const sampleStride = 78
+const sampleStride = 117
 
 // run cuts the power at each point of each tick.
 func (c cut) run(t *testing.T, template string, calls []int) {

@@ -125,7 +125,7 @@ func TestRecoverIsKilledToo(t *testing.T) {
 	needPtrace(t)
 	totals := map[inbox.OrphanPolicy]*tally{}
 	var points []double
-	const stride = 251 // with no common divisor with the number of policies
+	const stride = 397 // with no common divisor with the number of policies
 	n := testbed.Turn(t, stride)
 	for _, f := range forms {
 		for tick, made := range calls(t, f) {

@@ -102,7 +102,7 @@ func TestNobodyIsDoneByLying(t *testing.T) {
 	if !*testbed.Full { // a minute of pauses between its sessions
 		names = slices.DeleteFunc(names, func(name string) bool { return name == "removes its session" })
 	}
-	for _, name := range testbed.SampleOf(t, names, 4) {
+	for _, name := range testbed.SampleOf(t, names, 8) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, client{name: "simulate"}, []string{

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/simulate/script"
+	"heartbeat/internal/testbed"
 )
 
 // agentState is what `status` says the agent does.
@@ -85,7 +88,7 @@ func TestALimitThatSaysWhenItEnds(t *testing.T) {
 func TestWhatTheServiceInterruptsGoesOn(t *testing.T) {
 	t.Parallel()
 	const tool = "echo x >>ran"
-	for name, tt := range map[string]struct {
+	ways := map[string]struct {
 		fields []string
 		kind   string
 		first  []script.Step // until the failure
@@ -102,7 +105,9 @@ func TestWhatTheServiceInterruptsGoesOn(t *testing.T) {
 		"handed over by a Stop hook":       {nil, "server_error", []script.Step{bash(tool)}, "before it", 1},
 		"while background tasks run":       {nil, "server_error", []script.Step{bash(tool), background("sleep 1"), say("it runs")}, "", 1},
 		"a kick-off of its own":            {[]string{`kickoff: "Say ready."`}, "server_error", []script.Step{bash(tool)}, "", 1},
-	} {
+	}
+	for _, name := range testbed.SampleOf(t, slices.Sorted(maps.Keys(ways)), 3) {
+		tt := ways[name]
 		t.Run(name, func(t *testing.T) {
 			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, tt.fields)

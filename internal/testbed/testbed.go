@@ -50,7 +50,7 @@ func Run(m *testing.M) int {
 }
 
 // atOnce is how many tests there are for each processor.
-const atOnce = 4
+const atOnce = 8
 
 func moreAtOnce() {
 	flag.Parse()

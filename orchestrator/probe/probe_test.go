@@ -95,9 +95,9 @@ func TestBrokenClientsAreNamed(t *testing.T) {
 		"term-ignored":                  {Signals},
 		"term-only-if-idle":             {Signals},
 	}
-	of := 6
+	of := 12
 	if testbed.Raced { // the stand-in is raced as well, and is started some eight times for each
-		of = 13
+		of = 18
 	}
 	for _, fault := range testbed.SampleOf(t, slices.Sorted(maps.Keys(broken)), of) {
 		want := broken[fault]
