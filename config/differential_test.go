@@ -171,7 +171,7 @@ func TestSchemaAndLoaderJudgeAlike(t *testing.T) {
 	s := compiled(t)
 	all := corpus(t)
 	random := testbed.Chance(t, "mutations")
-	many := 6000 / testbed.Stride(12)
+	many := 6000 / testbed.Stride(24)
 	for range many {
 		all = append(all, mutated(t, random, all[random.IntN(len(all))]))
 	}

@@ -154,16 +154,16 @@ func modelFires(spec modelSpec, loc *time.Location, from, to time.Time) (fires [
 }
 
 // TestEveryZoneChange compares each schedule with the model around each
-// change of the clock of each zone, 2020 to 2040: every fourth, by the sample,
+// change of the clock of each zone, 2020 to 2040: every eighth, by the sample,
 // and all of them with -full.
 func TestEveryZoneChange(t *testing.T) {
 	t.Parallel()
 	zones := distinctZones()
-	changes, turn := 0, testbed.Turn(t, 4)
+	changes, turn := 0, testbed.Turn(t, 8)
 	for i, z := range zones {
-		step := testbed.Stride(4)
+		step := testbed.Stride(8)
 		if testing.Short() || testbed.Raced {
-			step = 8
+			step = 8 // with -full, too
 		}
 		for j := (turn + i) % step; j < len(z.changes); j += step {
 			changes++

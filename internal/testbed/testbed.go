@@ -49,15 +49,16 @@ func Run(m *testing.M) int {
 	return m.Run()
 }
 
-// atOnce is how many tests there are for each processor.
-const atOnce = 8
+// atOnce is how many tests there are for each processor, mostAtOnce how many at all: of
+// the real client's each has a process of 300 MB.
+const atOnce, mostAtOnce = 8, 32
 
 func moreAtOnce() {
 	flag.Parse()
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
 	if !said {
-		_ = flag.Set("test.parallel", strconv.Itoa(atOnce*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(min(atOnce*runtime.GOMAXPROCS(0), mostAtOnce)))
 	}
 }
 

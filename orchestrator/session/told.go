@@ -55,8 +55,11 @@ func (t *told) look(home string, r *hook.Record, now time.Time) {
 	if at.IsZero() || at.Equal(t.at) || r.ClientSession == "" {
 		return
 	}
-	t.at = at
 	line, err := hook.ReadStatusLine(home, now)
+	if !hook.StatusLineAt(home).Equal(at) {
+		return // what was read may be newer than that time; the next look reads it
+	}
+	t.at = at
 	if err == nil && line != nil && line.SessionID == r.ClientSession {
 		t.last = line
 	}

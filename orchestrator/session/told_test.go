@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -100,5 +101,49 @@ func TestSignsAreOfTheSessionAndItsEntry(t *testing.T) {
 		if got != step.want || (got != "") != !s.at().IsZero() {
 			t.Errorf("step %d: %q at %v, want %q", i, got, s.at(), step.want)
 		}
+	}
+}
+
+// TestAFigureIsOfTheTimeItIsReadWith: a figure that came between the look at the file's time
+// and the reading of it was taken for one of that time, and the entry that it was about had
+// cost nothing: the one before it had cost both.
+func TestAFigureIsOfTheTimeItIsReadWith(t *testing.T) {
+	t.Parallel()
+	home := filepath.Join(t.TempDir(), ".heartbeat")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const figures = 2000 // the n-th is of the n-th second
+	written := make(chan error, 1)
+	go func() {
+		path := filepath.Join(home, ".status-line.json")
+		for n := range figures {
+			text, at := fmt.Sprintf(`{"session_id":"C","cost":{"total_cost_usd":%d}}`, n+1), time.Unix(int64(n+1), 0)
+			err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Chtimes(path+".new", at, at), os.Rename(path+".new", path))
+			if err != nil {
+				written <- err
+				return
+			}
+		}
+		written <- nil
+	}()
+	var k told
+	r := new(hook.Record)
+	r.ClientSession = "C"
+	for done := false; !done; {
+		select {
+		case err := <-written:
+			if done = true; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+		k.look(home, r, time.Now())
+		if k.last != nil && k.last.Cost != float64(k.at.Unix()) {
+			t.Fatalf("the figure of second %v is told as one of second %d", k.last.Cost, k.at.Unix())
+		}
+	}
+	if k.last == nil || k.last.Cost != figures {
+		t.Errorf("the last one is %+v", k.last)
 	}
 }
