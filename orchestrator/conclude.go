@@ -107,7 +107,7 @@ func (s *Scheduler) moved(m *member, changed journal.Event, now time.Time) {
 	f := &s.fleet
 	f.line.follow(m)
 	f.once.news = true
-	s.noteMove(m, changed)
+	s.records.noteMove(m, changed)
 	s.opt.Step(m.Name + ": " + changed.State)
 	if (m.State() == status.Held || m.State() == status.BackingOff) && !m.OnAccount() {
 		f.askAgain(f.accounts.Declines(m.Name), now)

@@ -13,8 +13,7 @@ import (
 // records is where it is written down what happens: the journal and the log.
 type records struct {
 	journal *journal.Journal
-	observe func(journal.Event)
-	log     *slog.Logger
+	opt     Options
 }
 
 // logged is what the log says of those events that come from room agent.
@@ -37,7 +36,7 @@ func (r *records) note(e journal.Event) { r.noteDo(e, e.Fix.String(), "") }
 // or "".
 func (r *records) noteDo(e journal.Event, do, then string) {
 	e.At = time.Now()
-	r.observe(e)
+	r.opt.Observe(e)
 	if l, ok := logged[e.Kind]; ok {
 		if s := status.State(e.State); s == status.BackingOff || s == status.Held {
 			l.level = slog.LevelWarn
@@ -59,29 +58,29 @@ func (r *records) noteDo(e journal.Event, do, then string) {
 			args = append(args, "since", e.Started.Local().Format(time.DateTime))
 		}
 		_, state := e.Move()
-		r.log.Log(context.Background(), l.level, l.text+state, args...)
+		r.opt.Log.Log(context.Background(), l.level, l.text+state, args...)
 	}
 	if err := r.journal.Add(e); err != nil {
-		r.log.Warn("cannot write the journal", "err", err)
+		r.opt.Log.Warn("cannot write the journal", "err", err)
 	}
 }
 
 // noteMove writes down that the state of a member has changed, and for one that is held
 // what status says is to be done.
-func (s *Scheduler) noteMove(m *member, moved journal.Event) {
+func (r *records) noteMove(m *member, moved journal.Event) {
 	do, then := moved.Fix.String(), ""
 	if moved.State == string(status.Held) && !moved.Paused {
 		says := status.Agent{AgentState: m.Describe()}
-		for _, t := range says.Troubles(cmp.Or(s.opt.Ours, "heartbeat"), time.Now()) {
+		for _, t := range says.Troubles(cmp.Or(r.opt.Ours, "heartbeat"), time.Now()) {
 			if t.What == status.IsHeld {
 				do, then = cmp.Or(do, t.Do), t.Then
 			}
 		}
-		if do == s.opt.answerOf(m.Name) {
+		if do == r.opt.answerOf(m.Name) {
 			then = ""
 		}
 	}
-	s.records.noteDo(moved, do, then)
+	r.noteDo(moved, do, then)
 }
 
 func removed(m *member) journal.Event { return journal.Event{Agent: m.Name, Kind: journal.Removed} }

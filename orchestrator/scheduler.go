@@ -143,7 +143,7 @@ func New(opt Options) *Scheduler {
 	opt = opt.withDefaults()
 	s := &Scheduler{
 		opt: opt, log: opt.Log, stopHooks: stophooks.Of(opt.StateDir),
-		records:   records{observe: opt.Observe, log: opt.Log},
+		records:   records{opt: opt},
 		published: status.NewPublisher(opt.StateDir, opt.Log), behind: state.NewBehind(writeDelay), later: make(chan struct{}, 1),
 		fleet: fleet{declared: opt.Fleet, spending: usage.Spending{}, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
