@@ -233,6 +233,7 @@ func TestAnswers(t *testing.T) {
 		l.must(conn.SetDeadline(time.Now().Add(testbed.Patience)))
 		_, err = io.WriteString(conn, "POST /open HTTP/1.1\r\nHost: x\r\n"+rest)
 		l.must(err)
+		l.must(conn.(*net.UnixConn).CloseWrite()) // or it waits for the rest until its limit
 		if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != 413 {
 			t.Errorf("a body that is too large, %s: %v, %v", name, res, err)
 		}
