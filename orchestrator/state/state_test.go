@@ -83,6 +83,8 @@ func TestRuntimeDir(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(short) })
 	long := filepath.Join(short, strings.Repeat("x", 90))
 	t.Setenv("TMPDIR", short)
+	t.Setenv("HOME", short)
+	t.Setenv("XDG_STATE_HOME", "")
 	tests := []struct {
 		name              string
 		base, xdg, prefix string
