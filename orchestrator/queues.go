@@ -69,7 +69,7 @@ func (q *queues) found(m *member, l queue.Look, now time.Time) {
 	case l.Err != nil:
 		m.Fails(*q.failure(m.Def(), l.Err), now, agent.Roll())
 	case l.Depth.InSession && !agent.Passing(l.Depth.Failure):
-		// A session took it that nobody knew of: its scheduler was killed as it started.
+		// An earlier run was killed while it started that session, which this one does not know.
 		m.Recover("what was in flight was dealt with")
 	case l.Depth.Checking: // nobody has said so
 		m.ToCheck()

@@ -119,7 +119,7 @@ type parsed struct {
 
 func parse(args []string, std stdio) (parsed, error) {
 	p := parsed{cli: &cli{}}
-	parser, err := newParser(p.cli, std, func() { p.done = true }, named(args)...)
+	parser, err := parserOf(named(args), p.cli, std, func() { p.done = true })
 	if err != nil {
 		return p, err
 	}
@@ -155,9 +155,14 @@ func named(args []string) []subcommand {
 	return subcommands
 }
 
-// newParser builds the parser of some commands. It calls helped after it printed help:
+// newParser builds the parser of all commands.
+func newParser(c *cli, std stdio, helped func()) (*kong.Kong, error) {
+	return parserOf(subcommands, c, std, helped)
+}
+
+// parserOf builds the parser of some commands. It calls helped after it printed help:
 // kong would end the process there.
-func newParser(c *cli, std stdio, helped func(), commands ...subcommand) (*kong.Kong, error) {
+func parserOf(commands []subcommand, c *cli, std stdio, helped func()) (*kong.Kong, error) {
 	options := []kong.Option{
 		kong.Name("heartbeat"), kong.Description(description), kong.ExplicitGroups(groups),
 		kong.Writers(unread{stdout{std.out}}, std.err), kong.Exit(func(int) { helped() }),

@@ -10,7 +10,7 @@ import (
 func TestTheHelpOfCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {}, subcommands...)
+	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestTheHelpOfCommands(t *testing.T) {
 // Each flag that takes a value may stand before the command.
 func TestFlagsBeforeTheCommand(t *testing.T) {
 	t.Parallel()
-	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {}, subcommands...)
+	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (o offers) text(p *page) {
 }
 
 func (c completeCmd) run(_ context.Context, a *app) (result, error) {
-	parser, err := newParser(&cli{}, a.stdio, func() {}, subcommands...)
+	parser, err := newParser(&cli{}, a.stdio, func() {})
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ var elsewhereTried = []string{
 // understands, so that a new command is among them by itself.
 func everyCommand(t *testing.T, do func(name string, args []string)) {
 	t.Helper()
-	parser, err := newParser(&cli{}, stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}, func() {}, subcommands...)
+	parser, err := newParser(&cli{}, stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func TestCommandsOfOtherProgramsPointToOurs(t *testing.T) {
 			}
 		}
 	}
-	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {}, subcommands...)
+	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

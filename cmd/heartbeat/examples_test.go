@@ -38,7 +38,7 @@ var (
 // where they stand.
 func examples(t *testing.T) map[string][]string {
 	t.Helper()
-	parser, err := newParser(&cli{}, stdio{out: os.Stdout, err: os.Stderr}, func() {}, subcommands...)
+	parser, err := newParser(&cli{}, stdio{out: os.Stdout, err: os.Stderr}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func TestVersionFlag(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	parser, err := newParser(&cli{}, stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}, func() {}, subcommands...)
+	parser, err := newParser(&cli{}, stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

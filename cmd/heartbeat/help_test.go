@@ -47,8 +47,8 @@ var (
 	exampleLine = regexp.MustCompile(`(?m)^    heartbeat (.* -f examples/.*)$`)
 )
 
-// TestTheTopicsExamplesRun runs each command line of each topic that names an
-// example, on a copy of it.
+// TestTheTopicsExamplesRun runs each command line of topics, of every third by the sample,
+// on a copy of the example that the topic names.
 func TestTheTopicsExamplesRun(t *testing.T) {
 	t.Parallel()
 	all, err := readTopics()

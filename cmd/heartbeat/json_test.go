@@ -173,7 +173,7 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 	add("unapply", nil, "unapply")
 
 	missing := map[string]bool{}
-	parser, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {}, subcommands...)
+	parser, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (s step) fleet() string {
 // TestKilledApplies: whatever apply is killed, and however often the file or the
 // fleet's name changes in between, the next apply leaves exactly what is wanted
 // and what the person has, no temporary file, and a way back to the original to
-// the byte. Of the calls every fortieth is killed, by the sample, unless
+// the byte. Of the calls every eightieth is killed, by the sample, unless
 // -full is given. (A permission that was revoked stayed when the apply that revoked it
 // had been killed, or the fleet had got another name.)
 func TestKilledApplies(t *testing.T) {

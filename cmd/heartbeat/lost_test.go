@@ -13,7 +13,7 @@ import (
 	"heartbeat/internal/testbed"
 )
 
-// TestQueueGoes walks the ways in which that happens, every second by the sample, all by
+// TestQueueGoes walks the ways in which that happens, every fourth by the sample, all by
 // the agent itself in the middle of a turn: the session hung past its timeout,
 // nine lines of the log a second said that something could not be locked, and
 // the prompts were gone without a word.

@@ -29,7 +29,7 @@ type manual string
 func (m manual) text(p *page) { p.document([]byte(m)) }
 
 func (manCmd) run(_ context.Context, a *app) (result, error) {
-	parser, err := newParser(&cli{}, a.stdio, func() {}, subcommands...)
+	parser, err := newParser(&cli{}, a.stdio, func() {})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ func TestTheManualPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	page := w.ok("man")
-	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {}, subcommands...)
+	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -149,7 +149,7 @@ func TestATerminalOnAnotherMachine(t *testing.T) {
 // Each command either is about this machine alone, or runs on another one.
 func TestCommandsThatGoElsewhere(t *testing.T) {
 	t.Parallel()
-	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {}, subcommands...)
+	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -185,7 +185,7 @@ func TestADurationHasAUnit(t *testing.T) {
 
 func TestComplete(t *testing.T) {
 	t.Parallel()
-	parser, err := newParser(&cli{}, stdio{}, func() {}, subcommands...)
+	parser, err := newParser(&cli{}, stdio{}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -165,7 +165,7 @@ func TestACommandInProseIsInOneLine(t *testing.T) {
 // apart from the commands.
 func TestEachCommandIsOfAFleetOrNot(t *testing.T) {
 	t.Parallel()
-	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {}, subcommands...)
+	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

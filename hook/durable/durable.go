@@ -82,12 +82,18 @@ func (f *Folder) Do(s Step, run func() error) error {
 // opening a device and without following a link. New files get the mode 0600. The
 // error matches ErrNotRegular or fs.ErrNotExist if that is the cause.
 func (f *Folder) OpenFile(name string, flag int) (*os.File, error) {
+	file, _, err := f.open(name, flag)
+	return file, err
+}
+
+// open is OpenFile, and describes the file.
+func (f *Folder) open(name string, flag int) (*os.File, fs.FileInfo, error) {
 	if err := f.isRegular(name); err != nil {
-		return nil, f.fail("open", name, err)
+		return nil, nil, f.fail("open", name, err)
 	}
 	file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, f.fail("open", name, cmp.Or(f.isRegular(name), err))
+		return nil, nil, f.fail("open", name, cmp.Or(f.isRegular(name), err))
 	}
 	opened, err := file.Stat()
 	if err == nil {
@@ -100,9 +106,9 @@ func (f *Folder) OpenFile(name string, flag int) (*os.File, error) {
 	}
 	if err != nil {
 		file.Close()
-		return nil, f.fail("open", name, err)
+		return nil, nil, f.fail("open", name, err)
 	}
-	return file, nil
+	return file, opened, nil
 }
 
 // isRegular returns ErrNotRegular for a name that is something else. For a missing
@@ -121,12 +127,12 @@ func (f *Folder) Stat(name string) (fs.FileInfo, error) { return f.root.Lstat(na
 // Read returns a file's content, at most limit bytes: a larger file is
 // ErrTooLarge.
 func (f *Folder) Read(name string, limit int64) ([]byte, error) {
-	file, err := f.OpenFile(name, os.O_RDONLY)
+	file, info, err := f.open(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	data, err := readAll(file, limit)
+	data, err := readAll(file, info.Size(), limit)
 	if err != nil {
 		return nil, f.fail("read", name, err)
 	}
@@ -134,15 +140,11 @@ func (f *Folder) Read(name string, limit int64) ([]byte, error) {
 }
 
 // readAll reads nothing of a file that is too large, and no more of one that grows.
-func readAll(file *os.File, limit int64) ([]byte, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > limit {
+func readAll(file *os.File, size, limit int64) ([]byte, error) {
+	if size > limit {
 		return nil, ErrTooLarge
 	}
-	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	data := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	if n, err := data.ReadFrom(io.LimitReader(file, limit+1)); err != nil || n > limit {
 		return nil, cmp.Or(err, ErrTooLarge)
 	}
