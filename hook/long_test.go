@@ -134,8 +134,8 @@ func TestOldFilesOfLongPromptsGo(t *testing.T) {
 	if err := os.WriteFile(ahead, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range lines {
-		l.fileOf(l.event(client.Stop, fields{"stop_hook_active": true}).stderr)
+	for i := range lines {
+		l.fileOf(l.event(client.Stop, fields{"stop_hook_active": i > 0}).stderr)
 	}
 	for _, name := range theirs {
 		if _, err := os.Stat(filepath.Join(l.home, name)); err != nil {
