@@ -276,10 +276,10 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 		})
 		s.report(time.Now())
 	}
-	shown := s.term.output.screen() // a client that is told to end clears it
+	last := s.term.output.picture() // a client that is told to end clears it
 	exit := s.term.child.End(context.WithoutCancel(ctx))
 	if e.exited {
-		shown = s.term.output.screen()
+		last = s.term.output.picture()
 	}
 	s.reload()
 	if e.exited && s.stopped() {
@@ -287,7 +287,7 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	}
 	s.closeBill(time.Now(), turnSince(s.record, inTurn))
 	s.heeds(ctx)
-	o := s.outcome(e, exit, shown)
+	o := s.outcome(e, exit, last)
 	o.Untaken = s.untaken(exit)
 	s.closeOutputs(o.String())
 	s.update(ctx, func(r *hook.Record) {

@@ -20,7 +20,7 @@ func (s *Spec) memoryText(whose ptyrun.OutOfMemory) string {
 }
 
 // outcome decides, in one place, why the session ended.
-func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
+func (s *shim) outcome(e ending, exit ptyrun.Exit, last picture) *Outcome {
 	r := s.record
 	o := &Outcome{
 		Why: e.why, Detail: e.detail, Loss: e.loss, Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
@@ -54,7 +54,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	}
 	s.loses(o)
 	o.GoesOn = r.Gated() && o.Acknowledged > 0 && (o.Why == hook.EndReleased || o.Why == hook.EndDrained)
-	s.shows(o, shown)
+	s.shows(o, last)
 	return o
 }
 
@@ -89,12 +89,12 @@ func (s *shim) loses(o *Outcome) {
 }
 
 // shows keeps what the screen showed where that may say why the session ended.
-func (s *shim) shows(o *Outcome, shown string) {
+func (s *shim) shows(o *Outcome, last picture) {
 	switch o.Why {
 	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed, hook.EndOutOfMemory, hook.EndNoHooks:
-		o.Screen = shown
+		o.Screen = last.text()
 	}
-	if d := client.Claude.Terminal.Asks(shown); d != nil && o.Why == hook.EndStartTimeout && !o.Bound {
+	if d := client.Claude.Terminal.Asks(o.Screen); d != nil && o.Why == hook.EndStartTimeout && !o.Bound {
 		o.Asks = s.spec.question(d)
 		o.Detail += "; the client asks " + o.Asks.What
 	}

@@ -29,11 +29,19 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// screen returns the text that the terminal shows, without blank lines.
-func (t *tail) screen() string {
+// picture copies what is kept, which is what the terminal shows now.
+func (t *tail) picture() picture {
 	t.mu.Lock()
-	out := append([]byte(nil), t.buf...)
-	t.mu.Unlock()
+	defer t.mu.Unlock()
+	return append(picture(nil), t.buf...)
+}
+
+// picture is output of a terminal. It is drawn where its text is needed, which takes
+// longer than all else at the end of a session.
+type picture []byte
+
+// text returns what the terminal shows, without blank lines.
+func (out picture) text() string {
 	var lines []string
 	for _, l := range screen.Text(ptyrun.DefaultRows, ptyrun.DefaultCols, out) {
 		if strings.TrimSpace(l) != "" {
