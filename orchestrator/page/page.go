@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"heartbeat/config"
@@ -46,7 +47,7 @@ type Options struct {
 // Page is a fleet's page. It is an http.Handler for the paths below Root.
 type Page struct {
 	opt    Options
-	html   *template.Template
+	html   func() *template.Template // parsed when a page is first asked for
 	mux    *http.ServeMux
 	sheets *http.ServeMux
 	live   *live
@@ -64,7 +65,7 @@ func New(opt Options) *Page {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	p := &Page{opt: opt, html: parse()}
+	p := &Page{opt: opt, html: sync.OnceValue(parse)}
 	p.live = newLive(p.tryLook)
 	p.live.fleet = opt.Fleet
 	p.fleets.lasts, p.records.lasts, p.diffs.lasts, p.plotted.lasts = 900*time.Millisecond, 10*time.Second, 30*time.Second, time.Minute

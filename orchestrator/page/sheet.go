@@ -89,7 +89,7 @@ type sheet struct {
 // draw executes a template, and makes control characters in the result harmless.
 func (p *Page) draw(name string, data any) (template.HTML, error) {
 	var b bytes.Buffer
-	if err := p.html.ExecuteTemplate(&b, name, data); err != nil {
+	if err := p.html().ExecuteTemplate(&b, name, data); err != nil {
 		return "", err
 	}
 	return template.HTML(strings.Map(still, b.String())), nil //nolint:gosec // html/template has escaped it
