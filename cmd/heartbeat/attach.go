@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/session"
 	"heartbeat/ptyrun"
 	"heartbeat/ptyrun/attach"
@@ -163,13 +164,15 @@ func (a *app) joinNext(ctx context.Context, agent string, g attach.Guest) (*atta
 
 // waitsFor says what a session of an agent waits for.
 func (a *app) waitsFor(ctx context.Context, agent string) string {
-	client, err := a.clientOf(a.known)
+	live, err := askStatus(ctx, a.known)
+	if mute := control.MuteOf(err, time.Time{}); mute != nil {
+		return mute.Text(time.Now()) + "; " + mute.Do(a.ours())
+	}
+	if errors.Is(err, control.ErrNotRunning) {
+		return "no scheduler runs it"
+	}
 	if err != nil {
 		return err.Error()
-	}
-	live, err := client.Status(ctx)
-	if err != nil {
-		return "no scheduler runs it"
 	}
 	for _, s := range live.Agents {
 		if s.Agent == agent {

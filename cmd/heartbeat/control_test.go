@@ -252,30 +252,49 @@ func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
 	}
 	signal(syscall.SIGSTOP)
 	until(t, "it is stopped, as far as the system tells", func() bool { state := hook.StateOf(r.cmd.Process.Pid); return state == 'T' || state == 0 })
-	pause := w.command("pause", "triage")
-	errs := &testbed.Output{}
-	pause.Stderr = errs
-	if err := pause.Start(); err != nil {
-		t.Fatal(err)
+	asking := map[*exec.Cmd]*testbed.Output{}
+	for _, args := range [][]string{{"pause", "triage"}, {"trigger", "triage"}, {"cancel", "triage"}, {"restart", "--now", "triage"}} {
+		cmd, errs := w.command(args...), &testbed.Output{}
+		cmd.Stderr, asking[cmd] = errs, errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	until(t, "a word about the scheduler", func() bool { return strings.Contains(errs.String(), "does not answer yet") })
+	for cmd, errs := range asking {
+		until(t, fmt.Sprintf("a word about the scheduler by %s", cmd.Args[1:]), func() bool { return strings.Contains(errs.String(), "does not answer yet") })
+	}
 	if o := w.run("status"); !strings.Contains(o.stderr, "cannot reach the running scheduler") || !strings.Contains(o.stdout, "triage") {
 		t.Errorf("status: %+v", o)
 	}
 	goes := fmt.Sprintf("kill -CONT %d", r.cmd.Process.Pid)
-	if out := w.ok("send", "triage", "hello"); hook.StateOf(r.cmd.Process.Pid) == 'T' && !strings.Contains(out, goes) {
-		t.Errorf("send says nothing of it:\n%s", out)
+	for _, args := range [][]string{{"send", "triage", "hello"}, {"send", "triage", "--in", "1h", "hello"}} {
+		if out := w.ok(args...); hook.StateOf(r.cmd.Process.Pid) == 'T' && !strings.Contains(out, goes) {
+			t.Errorf("%q says nothing of it:\n%s", args, out)
+		}
 	}
 	if o := w.run("stop"); o.status != exitError || !strings.Contains(o.stderr, goes) || strings.Count(o.stderr, "does not answer yet") != 1 {
 		t.Errorf("stop waits for it twice: %+v", o)
 	}
+	for cmd, errs := range asking { // all have begun before the stop
+		if n := strings.Count(errs.String(), "does not answer yet"); n != 1 {
+			t.Errorf("%q has said %d times that it does not answer", cmd.Args[1:], n)
+		}
+	}
+	attach, errs := w.command("attach", "--wait", "--read-only", "triage", "--heartbeat-interval", "100ms"), &testbed.Output{}
+	attach.Stderr, asking[attach] = errs, errs
+	if err := attach.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "attach says what it waits for", func() bool { return strings.Contains(errs.String(), "waiting for a session of triage; the scheduler") })
 	for _, args := range [][]string{{"status"}, {"doctor"}} {
 		if o := w.run(args...); !strings.Contains(o.stdout, fmt.Sprintf("the scheduler (process %d) does not answer", r.cmd.Process.Pid)) || !strings.Contains(o.stdout, "last seen") || !strings.Contains(o.stdout, goes) {
 			t.Errorf("%q does not say since when, and what helps: %+v", args, o)
 		}
 	}
-	_ = pause.Process.Kill()
-	_ = pause.Wait() // it was killed
+	for cmd := range asking {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}
 	signal(syscall.SIGCONT)
 	until(t, "the scheduler lives", func() bool { return strings.Contains(r.stderr.String(), "not carried out") })
 	if a := w.agent("triage"); a.State == "held" {

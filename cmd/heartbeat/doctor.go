@@ -134,7 +134,7 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 	case errors.Is(err, control.ErrNotRunning):
 		addresses = doors.Foresee(fleet.Listen)
 	case stateProblem == nil:
-		if mute = muteBy(err, stateDir); mute == nil {
+		if mute = control.MuteOf(err, notify.Seen(stateDir)); mute == nil {
 			a.warn(err.Error())
 		}
 	}

@@ -44,7 +44,7 @@ func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	var works map[string]string // before: what a session works on goes with it
 	if c.Now {
-		if live, err := client.Status(ctx); err == nil {
+		if live, err := askStatus(ctx, f); err == nil {
 			hear(f, live.Agents)
 			works = fates(f, live.Agents)
 		}

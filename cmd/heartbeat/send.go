@@ -145,13 +145,18 @@ func (a *app) whileStopping(ctx context.Context, s *send.Sent) {
 	ctx, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
 	live, err := askStatus(ctx, a.known)
-	none, mute := errors.AsType[*control.NoAnswerError](err)
-	switch {
-	case mute && none.Mute(time.Time{}).Stopped():
-		m := none.Mute(time.Time{})
-		s.Obstacle = &status.Trouble{Agent: s.Agent, What: status.NoAnswer, Text: m.Text(time.Now()), Do: m.Do(a.ours()), Then: m.Then()}
-	case err == nil && live.Stopping != nil:
+	if err == nil && live.Stopping != nil {
 		s.Obstacle = &status.Trouble{Agent: s.Agent, What: status.NobodyRuns, Text: "the scheduler is stopping", Do: a.ours() + " run   # when it has ended"}
+		return
+	}
+	a.whileStopped(s, err)
+}
+
+// whileStopped says of a prompt that the process of the scheduler is stopped, if that is why
+// it has not answered.
+func (a *app) whileStopped(s *send.Sent, err error) {
+	if m := control.MuteOf(err, time.Time{}); m != nil && m.Stopped() {
+		s.Obstacle = &status.Trouble{Agent: s.Agent, What: status.NoAnswer, Text: m.Text(time.Now()), Do: m.Do(a.ours()), Then: m.Then()}
 	}
 }
 

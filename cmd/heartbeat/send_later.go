@@ -46,7 +46,7 @@ func (c sendCmd) later(ctx context.Context, a *app, agent *config.Agent, asked s
 	if dir, err := runtimeDir(a.known); err == nil {
 		told, cancel := context.WithTimeout(ctx, askPatience)
 		defer cancel()
-		_ = control.NewClient(dir).Later(told) // otherwise it finds the prompt within seconds
+		a.whileStopped(&kept, control.NewClient(dir).Later(told)) // one that only was busy finds the prompt within seconds
 	}
 	return sent{Sent: kept}, nil
 }
@@ -103,6 +103,9 @@ func (s sent) laterText(p *page) {
 	}
 	if !s.Running {
 		p.saidf("No scheduler runs the agent now; one that is started after that time sends it at once.")
+	}
+	if o := s.Obstacle; o != nil {
+		waitsText(p, *o)
 	}
 }
 

@@ -115,7 +115,7 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet, declared
 	}
 	now := time.Now()
 	all := status.Read(fleet, stateDir, live, now)
-	all.Mute = muteBy(err, stateDir)
+	all.Mute = control.MuteOf(err, notify.Seen(stateDir))
 	beside(&all, stateDir, declared, now)
 	addLines(fleet, &all)
 	if live == nil {
@@ -150,15 +150,6 @@ func foresee(fleet *config.Fleet, all *status.Fleet, ours string) {
 			a.Was = status.Idle // what its last run held it for is gone; of a question on the screen nobody knows
 		}
 	}
-}
-
-// muteBy is the run that has not answered, if an error is that; or nil.
-func muteBy(err error, stateDir string) *status.Mute {
-	none, is := errors.AsType[*control.NoAnswerError](err)
-	if !is {
-		return nil
-	}
-	return none.Mute(notify.Seen(stateDir))
 }
 
 // askPatience is how long a running scheduler may take to answer.

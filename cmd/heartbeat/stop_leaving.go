@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,13 +26,12 @@ func (l *leaving) look(ctx context.Context, client *control.Client) string {
 	asking, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	live, err := client.Status(asking)
-	none, mute := errors.AsType[*control.NoAnswerError](err)
+	mute := control.MuteOf(err, time.Time{})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return l.last
-	case mute:
-		m := none.Mute(time.Time{})
-		l.last = m.Text(time.Now()) + "; " + m.Do("heartbeat")
+	case mute != nil:
+		l.last = mute.Text(time.Now()) + "; " + mute.Do("heartbeat")
 		return l.last
 	case err != nil:
 		l.last = "its sessions have ended"

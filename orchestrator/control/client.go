@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -62,8 +63,13 @@ func noAnswer(pid int, begin time.Time) *NoAnswerError {
 	return e
 }
 
-// Mute says it to readers of the fleet's state; seen is when the run lived last, or zero.
-func (e *NoAnswerError) Mute(seen time.Time) *status.Mute {
+// MuteOf is the run that has not answered, if an error is that; or nil. seen is when the
+// run lived last, or zero.
+func MuteOf(err error, seen time.Time) *status.Mute {
+	e, is := errors.AsType[*NoAnswerError](err)
+	if !is {
+		return nil
+	}
 	return &status.Mute{PID: e.PID, Seen: seen, State: e.State}
 }
 
@@ -78,31 +84,31 @@ func (e *NoAnswerError) Error() string {
 
 // Hint says what to do.
 func (e *NoAnswerError) Hint() string {
-	return "it will not do it later either; " + e.Mute(time.Time{}).Do("heartbeat")
+	return "it will not do it later either; " + MuteOf(e, time.Time{}).Do("heartbeat")
 }
 
 // Client talks to the run whose socket is in a fleet's runtime directory.
 type Client struct {
 	http http.Client
 	pid  atomic.Int64 // of the run that has the socket, once connected; 0: not known
-	// wait is how long a scheduler may take to answer. Requests that run commands
-	// or load files may take longer, as long as the scheduler says that it lives.
-	wait time.Duration
-	// Slow, if not nil, is called if a request that takes only a moment is not
-	// answered within slowAfter.
+	// wait is how long a scheduler may take to answer, and slow is when it is worth
+	// mentioning that it does not. Requests that take long (see long) may take longer, as
+	// long as the scheduler says that it lives.
+	wait, slow time.Duration
+	// Slow, if not nil, is called if the scheduler has not answered within slow, neither
+	// the request nor, if that takes long, whether it lives.
 	Slow func()
 }
 
+// slowAfter and answerWithin are a client's slow and wait.
 const (
-	// slowAfter is when it is worth mentioning that a scheduler does not answer.
-	slowAfter = 3 * time.Second
-	// answerWithin is when the client gives up.
+	slowAfter    = 3 * time.Second
 	answerWithin = 10 * time.Second
 )
 
 // NewClient returns a client for the socket in dir. It connects with each request.
 func NewClient(dir string) *Client {
-	c := &Client{wait: answerWithin}
+	c := &Client{wait: answerWithin, slow: slowAfter}
 	c.http.Transport = &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -221,9 +227,6 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 			return err
 		}
 	}
-	if c.Slow != nil && what != "trigger" && what != "cancel" { // these wait for others
-		defer time.AfterFunc(slowAfter, c.Slow).Stop()
-	}
 	begin := time.Now()
 	ctx, stop := c.bound(ctx, what)
 	defer stop()
@@ -250,15 +253,25 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 	return err
 }
 
+// long reports whether a request takes long: it runs commands, loads files, or waits for
+// the end of sessions.
+func long(what string) bool { return what == "trigger" || what == "reload" || what == "cancel" }
+
 // bound gives up a request when the scheduler does not answer: quickly if it takes
 // only a moment, otherwise when the scheduler does not even say that it lives.
 func (c *Client) bound(ctx context.Context, what string) (context.Context, context.CancelFunc) {
-	if what != "trigger" && what != "reload" && what != "cancel" {
-		return context.WithTimeout(ctx, c.wait)
+	mention := func() {}
+	if c.Slow != nil {
+		mention = sync.OnceFunc(c.Slow)
+	}
+	if !long(what) {
+		ctx, cancel := context.WithTimeout(ctx, c.wait)
+		late := time.AfterFunc(c.slow, mention)
+		return ctx, func() { late.Stop(); cancel() }
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		for c.lives(ctx) {
+		for c.lives(ctx, mention) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(c.wait):
@@ -270,8 +283,9 @@ func (c *Client) bound(ctx context.Context, what string) (context.Context, conte
 }
 
 // lives reports whether somebody answers at all; an earlier version does not know
-// the question, but answers too.
-func (c *Client) lives(ctx context.Context) bool {
+// the question, but answers too. It calls mention if that takes long.
+func (c *Client) lives(ctx context.Context, mention func()) bool {
+		defer time.AfterFunc(c.slow, mention).Stop()
 	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://heartbeat/v1/alive", http.NoBody)

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -301,13 +302,20 @@ func TestASchedulerThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	}
 	defer l.Close()
 	c := NewClient(dir)
-	c.wait = 100 * time.Millisecond
+	c.wait, c.slow = 100*time.Millisecond, 10*time.Millisecond
+	var mentioned atomic.Int32
+	c.Slow = func() { mentioned.Add(1) }
 	for what, ask := range map[string]func() error{
 		"pause":   func() error { _, err := c.Pause(t.Context(), 0); return err },
 		"trigger": func() error { _, err := c.Trigger(t.Context(), "a", ""); return err },
 		"reload":  func() error { _, err := c.Reload(t.Context()); return err },
+		"cancel":  func() error { _, err := c.Cancel(t.Context(), "", false, "a"); return err },
 	} {
+		mentioned.Store(0)
 		err := ask()
+		if mentioned.Load() != 1 {
+			t.Errorf("%s: mentioned %d times, want once", what, mentioned.Load())
+		}
 		var none *NoAnswerError
 		if !errors.As(err, &none) || !strings.Contains(none.Hint(), "not do it later") || !strings.Contains(none.Hint(), fmt.Sprintf("kill %d", os.Getpid())) {
 			t.Errorf("%s: %v, want NoAnswerError", what, err)
@@ -328,7 +336,8 @@ func TestASlowTriggerIsWaitedFor(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, dir, status.Run{PID: 1}, f, slog.New(slog.DiscardHandler)) }()
 	c := await(t, dir, 1)
-	c.wait = time.Second
+	c.wait, c.slow = time.Second, time.Second
+	c.Slow = func() { t.Error("a scheduler that says that it lives is said not to answer") }
 	if fired, err := c.Trigger(t.Context(), "a", ""); err != nil || len(fired) != 1 {
 		t.Errorf("Trigger = %+v, %v", fired, err)
 	}
