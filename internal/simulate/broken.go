@@ -19,6 +19,7 @@ var faults = []string{
 	"exit-2-altered", "exit-2-twice", "exit-2-ignored", // what a Stop hook says
 	"cap-fixed", // CLAUDE_CODE_STOP_HOOK_BLOCK_CAP counts for nothing
 	"no-transcript", "no-usage", "no-status-line",
+	"status-line-only-between-turns",      // not while a Stop hook runs
 	"settings-ignored", "sources-ignored", // --settings, --setting-sources
 	"dont-ask-allows", "deny-ignored",
 	"no-wake",                           // a task that has ended begins no turn

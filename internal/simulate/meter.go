@@ -228,7 +228,7 @@ func (s *session) showStatus() {
 		}
 		sleep(s.life, statusAfter)
 		settings, _ := s.store.Look()
-		if s.life.Err() != nil || settings.DisableAll || settings.StatusLine == "" || s.broken("no-status-line") {
+		if s.life.Err() != nil || settings.DisableAll || settings.StatusLine == "" || s.broken("no-status-line") || s.hush.Load() {
 			continue
 		}
 		select {

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heartbeat/internal/simulate/hooks"
@@ -49,6 +50,7 @@ type session struct {
 	job     job
 	meter   meter
 	figures chan struct{} // the status line has something new to show
+	hush    atomic.Bool   // no status line now
 	service *service      // answers in the model's place; nil: the script does
 
 	mu         sync.Mutex

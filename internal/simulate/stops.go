@@ -20,6 +20,11 @@ func (s *session) stop(ctx context.Context, active bool, reply string) (next fee
 		{"background_tasks", s.runningTasks()},
 		{"session_crons", []any{}},
 	}}
+	if s.broken("status-line-only-between-turns") {
+		s.hush.Store(true)
+		defer s.spent()
+		defer s.hush.Store(false)
+	}
 	var sum summary
 	e.heard = func(a answered) {
 		text, system := s.stopFeedback(a)

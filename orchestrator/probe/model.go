@@ -15,6 +15,11 @@ func asked(match string, does ...fakeapi.Answer) fakeapi.Rule {
 // says is an answer in words, and runs and starts ones that call a tool.
 func says(text string) fakeapi.Answer { return fakeapi.Answer{Text: text} }
 
+// fills is an answer in words that fills some of a context window.
+func fills(text string) fakeapi.Answer {
+	return fakeapi.Answer{Text: text, Usage: fakeapi.Usage{Input: 40_000, Output: 5}}
+}
+
 func runs(command string) fakeapi.Answer {
 	return fakeapi.Answer{Tools: []fakeapi.ToolUse{fakeapi.Bash(command)}}
 }

@@ -84,4 +84,4 @@ func Promises() []Promise {
 
 // Edition changes with the promises and with how they are tried: what an earlier edition
 // has found says nothing about this one.
-func Edition() string { return client.Claude.Versions.Measured + " 2" }
+func Edition() string { return client.Claude.Versions.Measured + " 3" }

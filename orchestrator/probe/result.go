@@ -100,11 +100,23 @@ func (t *tally) add(other tally) {
 	}
 }
 
-// doubt takes in what a first try has seen, where a second one has not.
-func (t *tally) doubt(first, second tally) {
-	for p, seen := range first.broken {
-		if second.broken[p] == "" {
-			t.once = append(t.once, fmt.Sprintf("%s: %s", p, seen))
+// agrees reports whether two tries have seen the same promise broken.
+func (t tally) agrees(other tally) bool {
+	for p := range t.broken {
+		if other.broken[p] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// doubt takes in what one try has seen, where the last one has not.
+func (t *tally) doubt(once []tally, last tally) {
+	for _, try := range once {
+		for p, seen := range try.broken {
+			if last.broken[p] == "" {
+				t.once = append(t.once, fmt.Sprintf("%s: %s", p, seen))
+			}
 		}
 	}
 }

@@ -46,7 +46,7 @@ var first = scene{
 		s.firstTurn()
 		s.continues()
 		s.records()
-		s.tellsFigures(conversation)
+		s.tellsFigures(conversation, 0)
 		s.ends("an idle session")
 		s.goesOn()
 	},
@@ -123,8 +123,8 @@ func (s *stage) records() {
 	s.keeps(Bill, billed, "no line of it says what an answer has cost")
 }
 
-// tellsFigures: the status line of --settings.
-func (s *stage) tellsFigures(session string) {
+// tellsFigures: the status line of --settings, told of so many percent of the context.
+func (s *stage) tellsFigures(session string, used float64) {
 	var told client.StatusLine
 	tells := func() bool {
 		all := s.calls("StatusLine")
@@ -132,7 +132,7 @@ func (s *stage) tellsFigures(session string) {
 			return false
 		}
 		told, _ = client.Claude.StatusLine(all[len(all)-1].payload, time.Now()) // otherwise it is empty
-		return told.SessionID == session && told.Context.Size > 0 && told.Cost > 0
+		return told.SessionID == session && told.Context.Size > 0 && told.Context.Used >= used && told.Cost > 0
 	}
 	figures := s.within(min(2*settleFor, s.patience), tells)
 	all := s.calls("StatusLine")
@@ -173,14 +173,15 @@ var rest = []scene{only, refused, background, failing("rate_limit"), failing("au
 // only: with our settings alone, and ended while a Stop hook waits.
 var only = scene{
 	name: "only our settings", tells: SettingsFlag,
-	model: []fakeapi.Rule{asked("use tools", runs("touch by-ours"), runs("touch by-the-directory"), says("done"))},
+	model: []fakeapi.Rule{asked("use tools", runs("touch by-ours"), runs("touch by-the-directory"), fills("done"))},
 	play: func(s *stage) {
 		s.cannot(s.write("flag.json", map[string]any{
 			"hooks": s.hooks(client.Claude.Hooks.Installed...), "permissions": map[string]any{"allow": []string{"Bash(touch by-ours)"}},
 			"statusLine": s.statusLine(),
 		}))
 		s.cannot(s.write("work/.claude/settings.json", map[string]any{
-			"hooks":       map[string]any{client.Stop: s.hooks("Theirs")["Theirs"]},
+			// The client waits for it before it asks the model: at the Stop it is known to have run.
+			"hooks":       map[string]any{client.UserPromptSubmit: s.hooks("Theirs")["Theirs"]},
 			"permissions": map[string]any{"allow": []string{"Bash(touch by-the-directory)"}},
 		}))
 		s.cannot(s.reply(client.Stop, 1, "waits", ""))
@@ -191,8 +192,9 @@ var only = scene{
 		s.keeps(HookFields, tool.event.Tool.Name == "Bash" && tool.event.Tool.Command == "touch by-ours", "PreToolUse was told %.300q", tool.payload)
 		// What the directory allows does not count, so this is not allowed.
 		s.keeps(Refuses, !s.has("by-the-directory"), "a tool that only the directory's settings allow ran")
-		s.tellsFigures(stop.event.SessionID)
-		s.keeps(SettingsFlag, len(s.calls("Theirs")) == 0, "a Stop hook of the directory was called")
+		s.keeps(SettingsFlag, len(s.calls("Theirs")) == 0, "a hook of the directory was called")
+		// The last answer alone fills a percent, and nothing but this wait comes after it.
+		s.tellsFigures(stop.event.SessionID, 1)
 		s.ends("a session whose Stop hook waits")
 	},
 }
