@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"orchestrator/consent": {"config", "hook/foreign", "hook/inbox", "orchestrator/approval", "orchestrator/journal", "orchestrator/memory", "orchestrator/proving", "orchestrator/queue", "orchestrator/status"},
 	// What it reads of a queue and of a session, and the words of the rooms that
 	// it tells of.
-	"orchestrator/status":   {"orchestrator/usage", "orchestrator/approval", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "hook/settings", "orchestrator/explain", "orchestrator/firing", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
+	"orchestrator/status":   {"orchestrator/usage", "orchestrator/approval", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "hook/settings", "orchestrator/explain", "orchestrator/firing", "orchestrator/memory", "orchestrator/owner", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
 	"orchestrator/firing":   {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/oldqueue": {"config", "hook/flock", "hook/inbox", "orchestrator/later", "orchestrator/owner", "orchestrator/queue", "orchestrator/state", "orchestrator/status"},
 	"orchestrator/owner":    {"config", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},

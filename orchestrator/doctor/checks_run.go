@@ -294,6 +294,13 @@ func checkAnswer(f *Facts) []Finding {
 
 // checkReachable: a run that the operator's commands cannot reach.
 func checkReachable(f *Facts, a *Agent) []Finding {
+	if by := a.Other; by != nil && !a.Scheduled {
+		return []Finding{{
+			Severity: Warning, Code: "scheduler-unreachable", Seen: by.Text(a.Config.Dir, a.Holder),
+			Why: "one directory has one consumer: what is queued there goes to that fleet's sessions, and no run of this fleet begins",
+			Fix: by.Command() + " status; take the directory out of one of the two files",
+		}}
+	}
 	if !a.Running || f.Scheduler != nil || f.Mute != nil && f.Mute.PID == a.Holder {
 		return nil
 	}

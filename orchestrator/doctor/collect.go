@@ -205,6 +205,9 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 	a.Running = flock.Held(cfg.Dir)
 	if a.Running {
 		a.Holder = flock.Holder(cfg.Dir)
+		if by, is := owner.RanByOther(cfg, owner.Origin{File: c.File, StateDir: c.StateDir}); is {
+			a.Other = &by
+		}
 	}
 	a.State, a.Scheduled = c.stateOf(a)
 	if was, err := status.Published(c.StateDir, cfg.Name); err == nil && !a.Running && !a.Scheduled {

@@ -131,6 +131,8 @@ type Agent struct {
 	Running bool
 	// Holder is the process that does, or 0 where that is not known.
 	Holder int
+	// Other is the fleet that had it last, where that is another one; or nil.
+	Other *owner.Origin
 	// State is what that run says of the agent; Scheduled is true where the
 	// run is the one that answers for the fleet.
 	State     status.AgentState

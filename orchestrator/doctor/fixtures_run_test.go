@@ -239,6 +239,16 @@ func runFixtures() []fixture {
 			func(r *rig) { r.hold(r.agent.Dir); r.put("state/journal.jsonl", "") },
 			func(r *rig) { r.hold(r.agent.Dir); r.put("state/journal.jsonl", ""); r.answering() },
 		},
+		{ // another fleet's run: no state directory is gone
+			"scheduler-unreachable", Warning, false,
+			func(r *rig) {
+				r.hold(r.agent.Dir)
+				r.put("work/.heartbeat/fleet.json", `{"file":"/b/heartbeat.yaml","state_dir":"/b/state"}`)
+			},
+			func(r *rig) {
+				r.put("work/.heartbeat/fleet.json", `{"file":"/b/heartbeat.yaml","state_dir":"/b/state"}`)
+			},
+		},
 	}
 }
 

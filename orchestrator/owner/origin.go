@@ -36,6 +36,26 @@ func (o Origin) Command() string {
 	return "heartbeat -f " + settings.Quote(o.File)
 }
 
+// RanByOther returns which fleet has run or applied an agent last, where that is another
+// one than now's and a run has the directory.
+func RanByOther(a *config.Agent, now Origin) (o Origin, is bool) {
+	if !flock.Held(a.Dir) {
+		return Origin{}, false
+	}
+	o = OriginOf(a)
+	is = o.File != "" && o.File != now.File && o.StateDir != now.StateDir
+	return o, is
+}
+
+// Text says who has the agent's directory; pid is the run's process, or 0.
+func (o Origin) Text(dir string, pid int) string {
+	who := "another heartbeat"
+	if pid > 0 {
+		who += fmt.Sprintf(" (process %d)", pid)
+	}
+	return fmt.Sprintf("%s runs %s; the fleet that had it last is %q", who, dir, o.File)
+}
+
 // Left is the state of a fleet that has another name now: its folder was moved, or
 // its name was changed. Agents are those that it ran.
 type Left struct {

@@ -16,6 +16,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/usage"
@@ -40,6 +41,9 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 	budgets := BudgetsOf(f, stateDir, now)
 	for _, a := range f.Agents {
 		on := look(a, stateDir)
+		if by, is := owner.RanByOther(a, owner.Origin{File: f.Path, StateDir: stateDir}); is && says[a.Name] == nil {
+			on.other = by.Text(a.Dir, flock.Holder(a.Dir)) + ": what is queued goes to its sessions"
+		}
 		if !on.running { // else the scheduler says it
 			on.budget = budgets.Spent(a)
 			on.approval = ApprovalOf(waiting(), func(r approval.Request) bool { return r.Agent == a.Name && r.HoldsUp(on.queue.aside) })

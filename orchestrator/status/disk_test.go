@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/owner"
 )
 
 // TestWhatWaitsAsideKeepsNobodyWithoutAScheduler: status said that it holds up the queue.
@@ -101,4 +103,44 @@ func inFlight(t *testing.T, a *config.Agent) (f *inbox.InFlight) {
 		return err
 	})
 	return f
+}
+
+// TestWhoHasADirectoryIsSaid: an agent whose directory another fleet runs was idle, and no
+// command said that its prompts go to that fleet's sessions.
+func TestWhoHasADirectoryIsSaid(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := &config.Agent{Name: "a", Dir: filepath.Join(dir, "a"), Home: filepath.Join(dir, "a", ".heartbeat"), Inbox: filepath.Join(dir, "a", ".heartbeat", "inbox.jsonl")}
+	if err := os.MkdirAll(a.Home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := filepath.Join(dir, "ours"), filepath.Join(dir, "theirs")
+	says := func(live *Live) string {
+		return Read(&config.Fleet{Name: "f", Path: "/f/heartbeat.yaml", Agents: []*config.Agent{a}}, ours, live, time.Now()).Agents[0].Problem
+	}
+	if err := owner.Mark([]*config.Agent{a}, owner.Origin{File: "/b/heartbeat.yaml", StateDir: theirs}); err != nil {
+		t.Fatal(err)
+	}
+	if got := says(nil); got != "" {
+		t.Errorf("of a fleet that does not run: %q", got)
+	}
+	unlock, err := flock.TryLock(a.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unlock() }()
+	if got := says(&Live{}); !strings.Contains(got, `runs `+a.Dir) || !strings.Contains(got, `"/b/heartbeat.yaml"`) {
+		t.Errorf("of another fleet that runs: %q", got)
+	}
+	if got := says(&Live{Agents: []AgentState{{Agent: "a", State: Idle}}}); got != "" {
+		t.Errorf("of an agent that our run has: %q", got)
+	}
+	for _, state := range []string{ours, theirs} {
+		if err := owner.Mark([]*config.Agent{a}, owner.Origin{File: "/f/heartbeat.yaml", StateDir: state}); err != nil {
+			t.Fatal(err)
+		}
+		if got := says(nil); got != "" {
+			t.Errorf("of our own run that does not answer, its state in %s: %q", state, got)
+		}
+	}
 }

@@ -21,6 +21,7 @@ type seen struct {
 	unknown   error       // why published cannot be read
 	missing   bool        // its directory does not exist
 	running   bool        // a scheduler holds the lock of its directory
+	other     string      // says which fleet's that is, where it is another one's; or ""
 	record    *hook.Shown
 	// paused is whether the next run begins with it paused; nil: that is not known.
 	paused *memory.Paused
@@ -110,6 +111,8 @@ func onDisk(a *config.Agent, on seen) Agent {
 		st.Problem = on.unknown.Error()
 	case on.missing:
 		st.Problem = a.Dir + " is not there; heartbeat apply " + a.Name + " makes it"
+	case on.other != "":
+		st.Problem = on.other
 	}
 	if !on.running { // the published state is of a run that has ended
 		if on.published != nil {
