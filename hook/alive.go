@@ -76,12 +76,18 @@ func ReadSign(home string) (*Sign, error) {
 
 // writtenAt is when a file in home was written last; zero: there is none.
 func writtenAt(home, name string) (at time.Time) {
+	at, _ = written(home, name)
+	return at
+}
+
+func written(home, name string) (at time.Time, s durable.Stamp) {
 	_ = inHome(home, func(f *durable.Folder) error {
 		info, err := f.Stat(name)
 		if err == nil {
 			at = info.ModTime()
 		}
+		s = durable.StampOf(info, err)
 		return err
 	})
-	return at
+	return at, s
 }

@@ -92,8 +92,8 @@ func runTheirs(command string, data []byte) ([]byte, error) {
 }
 
 // StatusLineAt is when the client told our status line something last, by the file's
-// time; zero: it has told nothing.
-func StatusLineAt(home string) (at time.Time) { return writtenAt(home, statusLineName) }
+// time; zero: it has told nothing. The stamp tells a later figure of the same time apart.
+func StatusLineAt(home string) (at time.Time, s durable.Stamp) { return written(home, statusLineName) }
 
 // ReadStatusLine reads what the client told our status line last, in home, at a
 // time. It returns nil, nil when there is nothing. The agent can write it.

@@ -24,6 +24,7 @@ type bill struct {
 	reader  usage.Reader
 	kept    usage.Kept
 	toldAt  time.Time // of the last figure of the status line that was counted
+	told    float64   // that figure
 	done    int       // entries, when the transcripts were last looked at
 
 	recordedAt time.Time
@@ -75,8 +76,8 @@ func (s *shim) spend(now time.Time) {
 			b.counter.Miss()
 		}
 	}
-	if t := s.told; t.last != nil && !t.at.Equal(b.toldAt) {
-		b.toldAt = t.at
+	if t := s.told; t.last != nil && (!t.at.Equal(b.toldAt) || t.last.Cost != b.told) {
+		b.toldAt, b.told = t.at, t.last.Cost
 		counted := t.at
 		if counted.After(now) { // a figure of the future counts as one of now
 			counted = now

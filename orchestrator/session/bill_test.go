@@ -85,6 +85,34 @@ func TestCostsCountWhateverTheClockSays(t *testing.T) {
 	}
 }
 
+// TestTwoFiguresOfOneTimeCount: on a file system whose times have whole seconds, as vfat's,
+// the second figure of a second was not read, and what it told had no cost.
+func TestTwoFiguresOfOneTimeCount(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	now := time.Now()
+	s := l.billed(now)
+	s.openBill()
+	s.record.ClientSession, s.record.Transcript = id, filepath.Join(l.user, ".claude", "projects", "p", id+".jsonl")
+	file := filepath.Join(l.home, ".status-line.json")
+	if err := os.MkdirAll(l.home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i, cost := range []float64{1, 2.5} {
+		l.writeDown(s.record.Transcript, now, answer(fmt.Sprint(i)))
+		s.bill.reader.LookAgain()
+		text := fmt.Sprintf(`{"session_id":%q,"cost":{"total_cost_usd":%.1f}}`, id, cost)
+		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chtimes(file, now, now.Truncate(time.Second))); err != nil {
+			t.Fatal(err)
+		}
+		s.told.look(l.home, s.record, now)
+		s.spend(now)
+	}
+	if got := s.bill.counter.All(); math.Abs(got.Cost-2.5) > 1e-9 {
+		t.Errorf("%+v, want $2.5", got)
+	}
+}
+
 // TestRecordsThatCannotBeReadBackAreKept: what had not been recorded was forgotten
 // where the records could not be read either, and so was the session's note.
 func TestRecordsThatCannotBeReadBackAreKept(t *testing.T) {

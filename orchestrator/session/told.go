@@ -46,20 +46,22 @@ func dropSettings(stateDir, agent string) error {
 // it counts only if it is about the session's own conversation.
 type told struct {
 	last *client.StatusLine
-	at   time.Time // of the file that was read last
+	// at and file are of the file that was read last: where times are coarse, two have the same.
+	at   time.Time
+	file durable.Stamp
 }
 
 // look reads it where it has changed.
 func (t *told) look(home string, r *hook.Record, now time.Time) {
-	at := hook.StatusLineAt(home)
-	if at.IsZero() || at.Equal(t.at) || r.ClientSession == "" {
+	at, file := hook.StatusLineAt(home)
+	if at.IsZero() || t.file.Same(file) || r.ClientSession == "" {
 		return
 	}
 	line, err := hook.ReadStatusLine(home, now)
-	if !hook.StatusLineAt(home).Equal(at) {
+	if again, _ := hook.StatusLineAt(home); !again.Equal(at) {
 		return // what was read may be newer than that time; the next look reads it
 	}
-	t.at = at
+	t.at, t.file = at, file
 	if err == nil && line != nil && line.SessionID == r.ClientSession {
 		t.last = line
 	}
