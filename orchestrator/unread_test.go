@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/status"
 )
@@ -56,6 +57,34 @@ func TestAQueueThatCannotBeReadIsNotEmpty(t *testing.T) {
 		}
 		if sum := stop(); sum.Agents[0].Unread == "" || sum.Verdict() != status.SomeLeft {
 			t.Errorf("summary: %+v", sum.Agents[0])
+		}
+	})
+}
+
+// TestASessionThatOutlivesItsRunIsTold: why its entry could not be recovered was told as a
+// lock, and a deadline that was exceeded.
+func TestASessionThatOutlivesItsRunIsTold(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		r.send("a", 1)
+		r.take("a")
+		unlock, err := flock.TryLock(filepath.Join(filepath.Dir(r.agent("a").Inbox), inbox.SessionLock))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := r.run()
+		defer stop()
+		r.sleep(100 * time.Millisecond) // the start has waited
+		a := r.state("a")
+		if a.State != BackingOff || !strings.Contains(a.Reason.String(), "a session lives there") || strings.Contains(a.Reason.String(), "deadline") || !strings.Contains(a.Fix.String(), "wait until it has ended") {
+			t.Errorf("%s: %s; %s", a.State, a.Reason, a.Fix)
+		}
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(2 * time.Minute)
+		if all := r.outbox("a"); len(all) != 1 {
+			t.Errorf("done: %+v", all)
 		}
 	})
 }

@@ -219,6 +219,7 @@ func (q *Queue) locks(a *config.Agent, beside string) {
 	if q.RecordErr = err; r != nil {
 		q.Shim, q.Phase = r.Shim, r.Phase
 		q.ShimAlive = session.Alive(r.Shim)
+		q.ShimStopped = q.ShimAlive && hook.StateOf(r.Shim.PID) == 'T'
 	}
 }
 

@@ -88,6 +88,11 @@ func (r *rig) record(alive bool) {
 	if alive {
 		shim = self(r.t)
 	}
+	r.recordOf(shim)
+}
+
+func (r *rig) recordOf(shim hook.Process) {
+	r.t.Helper()
 	rec := &hook.Record{Version: 1, Terms: hook.Terms{Agent: "triage", Inbox: r.agent.Inbox}, Phase: hook.Turn, Shim: shim}
 	r.queue(func(q *inbox.Held) error { return hook.Under(q, rec, r.agent.Home).Save() })
 }

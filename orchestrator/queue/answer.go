@@ -47,7 +47,7 @@ func Answer(ctx context.Context, a *config.Agent, name string) (given inbox.Answ
 		return q.StartAt(given.Offset)
 	})
 	if errors.Is(err, inbox.ErrSessionLives) {
-		err = &BusyError{why: fmt.Sprintf("cannot answer for agent %q: a session lives there", a.Name), hint: "wait until it has ended"}
+		err = livesThere(fmt.Sprintf("cannot answer for agent %q", a.Name), a.Inbox)
 	}
 	return given, err
 }

@@ -12,10 +12,13 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
 
@@ -53,6 +56,21 @@ func (e *BusyError) Error() string { return e.why }
 
 // Hint says what to do.
 func (e *BusyError) Hint() string { return e.hint }
+
+// livesThere says who has the session lock beside an inbox, as far as the system tells:
+// nothing that the agent has written is advice to kill by.
+func livesThere(cannot, path string) *BusyError {
+	e := &BusyError{cannot + ": a session lives there", "wait until it has ended"}
+	pid := flock.Holder(filepath.Join(filepath.Dir(path), inbox.SessionLock))
+	if pid == 0 {
+		return e
+	}
+	if e.why += fmt.Sprintf(" (process %d)", pid); hook.StateOf(pid) == 'T' {
+		e.why += ", and a signal has stopped it"
+		e.hint = fmt.Sprintf("kill -CONT %d, then ", pid) + e.hint
+	}
+	return e
+}
 
 // locked calls act with the hook lock held.
 func locked(ctx context.Context, p inbox.Place, act func(*inbox.Held) error) (err error) {

@@ -93,7 +93,7 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 		return err
 	})
 	if errors.Is(err, inbox.ErrSessionLives) {
-		err = &BusyError{why: fmt.Sprintf("cannot recover %q: a session lives there", r.Dir), hint: "wait until it has ended"}
+		err = livesThere(fmt.Sprintf("cannot recover %q", r.Dir), r.Place.Inbox)
 	}
 	return o, flight, err
 }
@@ -132,6 +132,9 @@ func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Rec
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return Recovered{Outcome: inbox.NothingToRecover}, nil
+	}
+	if errors.Is(err, inbox.ErrSessionLives) {
+		return r, livesThere(fmt.Sprintf("cannot recover agent %q", a.Name), a.Inbox)
 	}
 	if err != nil {
 		err = fmt.Errorf("cannot recover agent %q: %w", a.Name, err)
