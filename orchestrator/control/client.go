@@ -285,7 +285,7 @@ func (c *Client) bound(ctx context.Context, what string) (context.Context, conte
 // lives reports whether somebody answers at all; an earlier version does not know
 // the question, but answers too. It calls mention if that takes long.
 func (c *Client) lives(ctx context.Context, mention func()) bool {
-		defer time.AfterFunc(c.slow, mention).Stop()
+	defer time.AfterFunc(c.slow, mention).Stop()
 	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://heartbeat/v1/alive", http.NoBody)
