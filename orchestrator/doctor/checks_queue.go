@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,7 +31,7 @@ func (a *Agent) recovering() repair {
 }
 
 // checkQueue: a queue that cannot be read, or does not know where to continue.
-func checkQueue(_ *Facts, a *Agent) []Finding {
+func checkQueue(_ *Facts, a *Agent) (found []Finding) {
 	q := a.Queue
 	switch {
 	case q.Err == nil, a.Denied != nil: // it is said there
@@ -43,13 +42,30 @@ func checkQueue(_ *Facts, a *Agent) []Finding {
 			Why: "nothing is handed over until a person says where the queue continues", Fix: a.command("answer"),
 		}}
 	}
-	return []Finding{{
-		Severity: Error, Code: "queue-unreadable", Seen: q.Err.Error(), Why: "nothing is handed over",
-		Fix: permitted(a, q.Err, inPlaceOf(a.Config.Inbox, q.Err)),
-	}}
+	unreadable := func(path string, err error) {
+		found = append(found, Finding{
+			Severity: Error, Code: "queue-unreadable", Seen: err.Error(), Why: "nothing is handed over",
+			Fix: permitted(a, err, inPlaceOf(path, err)),
+		})
+	}
+	for _, o := range q.Obstacles {
+		if a.keepsLines(o) {
+			unreadable(o.Path, o.Err)
+		}
+	}
+	if len(found) == 0 {
+		unreadable(a.Config.Inbox, q.Err)
+	}
+	return found
 }
 
-// checkUnreadable: files of the queue that cannot be read, apart from the one that checkQueue
+// keepsLines reports whether an obstacle is a file of queued lines, urgent or not: while it
+// cannot be read, none of the queue can.
+func (a *Agent) keepsLines(o inbox.Obstacle) bool {
+	return o.Path == a.Config.Inbox || o.Path == inbox.Urgent(a.Config.Inbox)
+}
+
+// checkUnreadable: files of the queue that cannot be read, apart from those that checkQueue
 // names.
 func checkUnreadable(_ *Facts, a *Agent) (found []Finding) {
 	q := a.Queue
@@ -57,12 +73,12 @@ func checkUnreadable(_ *Facts, a *Agent) (found []Finding) {
 		return nil
 	}
 	for _, o := range q.Obstacles {
-		if q.Err != nil && strings.Contains(q.Err.Error(), strconv.Quote(o.Path)) {
+		if q.Err != nil && a.keepsLines(o) {
 			continue
 		}
 		f := Finding{
 			Severity: Warning, Code: "queue-file-unreadable", Seen: o.Err.Error(), Why: hides[o.Hides],
-			Fix: permitted(a, o.Err, "move away what stands at "+settings.Quote(o.Path)+": a file belongs there, and is made when it is missing"),
+			Fix: permitted(a, o.Err, fileBelongs(o.Path)),
 		}
 		if o.Hides == inbox.HidesQueue {
 			f.Severity = Error
@@ -81,15 +97,20 @@ var hides = map[inbox.Hidden]string{
 }
 
 // inPlaceOf is how to correct what fails with err: what stands in the place of
-// the queue, or of its folder.
-func inPlaceOf(inbox string, err error) string {
+// a file of lines, or of its folder.
+func inPlaceOf(file string, err error) string {
 	switch {
 	case errors.Is(err, durable.ErrNotFolder):
-		return "move away what stands at " + settings.Quote(filepath.Dir(inbox)) + ": a folder belongs there"
+		return "move away what stands at " + settings.Quote(filepath.Dir(file)) + ": a folder belongs there"
 	case errors.Is(err, durable.ErrNotRegular):
-		return "move away what stands at " + settings.Quote(inbox) + ": a file belongs there, and is made when it is missing"
+		return fileBelongs(file)
 	}
-	return "correct " + inbox
+	return "correct " + file
+}
+
+// fileBelongs is what to do about what stands in the place of a file of the queue.
+func fileBelongs(path string) string {
+	return "move away what stands at " + settings.Quote(path) + ": a file belongs there, and is made when it is missing"
 }
 
 // permitted is how to correct what fails with err: a file that this user may

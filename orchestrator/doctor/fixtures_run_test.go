@@ -280,6 +280,25 @@ func TestWhatStandsInPlaceOfAQueueIsToBeMovedAway(t *testing.T) {
 	}
 }
 
+// TestTheFileThatCannotBeReadIsToBeMovedAway: of a folder in the place of the urgent lines
+// doctor said to move away the inbox, and with it all that was queued.
+func TestTheFileThatCannotBeReadIsToBeMovedAway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	urgent := inbox.Urgent(r.agent.Inbox)
+	r.put("work/.heartbeat/inbox.jsonl", "one\n")
+	r.must(os.Mkdir(urgent, 0o700))
+	var about []string
+	for _, f := range r.findings() {
+		if strings.HasPrefix(f.Code, "queue-") {
+			about = append(about, f.Code+": "+f.Fix)
+		}
+	}
+	if want := "queue-unreadable: move away what stands at " + urgent + ":"; len(about) != 1 || !strings.HasPrefix(about[0], want) {
+		t.Errorf("%q, want only %q", about, want)
+	}
+}
+
 // TestPermissionErrorsAreNoDamage (found by a user: of a folder of mode 000
 // doctor said to remove the session record and to correct the inbox).
 func TestPermissionErrorsAreNoDamage(t *testing.T) {
