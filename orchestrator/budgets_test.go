@@ -291,7 +291,7 @@ func TestWhatAShimRecordsAtItsEndCounts(t *testing.T) {
 // TestADeadShimTakesNothingBack: what it had reported and not recorded stays spent.
 func TestADeadShimTakesNothingBack(t *testing.T) {
 	t.Parallel()
-	f := &fleet{declared: &config.Fleet{Budget: config.Budget{Day: config.Allowance{Cost: 6}}}, spending: usage.Spending{}}
+	f := &fleet{declared: &config.Fleet{Budget: config.Budget{Day: config.Allowance{Cost: 6}}}, spending: usage.Meters{}}
 	m := newMember(&config.Agent{Name: "a", Zone: time.UTC})
 	f.members = []*member{m}
 	now := time.Now()

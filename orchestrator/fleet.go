@@ -21,7 +21,7 @@ type fleet struct {
 	touched  []*member // those to which something has happened
 	line     line
 	accounts account.Ledger
-	spending usage.Spending // lately
+	spending usage.Meters // lately
 	blind    map[usage.Purse]blindness
 	quit     context.CancelCauseFunc
 	stage    stage

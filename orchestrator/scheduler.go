@@ -145,7 +145,7 @@ func New(opt Options) *Scheduler {
 		opt: opt, log: opt.Log, stopHooks: stophooks.Of(opt.StateDir),
 		records:   records{opt: opt},
 		published: status.NewPublisher(opt.StateDir, opt.Log), behind: state.NewBehind(writeDelay), later: make(chan struct{}, 1),
-		fleet: fleet{declared: opt.Fleet, spending: usage.Spending{}, line: newLine(opt.Fleet, opt.StartEvery)},
+		fleet: fleet{declared: opt.Fleet, spending: usage.Meters{}, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
 	s.queues.Scheduler, s.directories.Scheduler, s.holds.Scheduler = s, s, s
 	s.orphans = orphans{s, make(chan struct{}, recoveriesAtOnce())}

@@ -42,7 +42,7 @@ func (p Purse) Bounds(now time.Time, zone *time.Location) []usage.Bound {
 }
 
 // Spent says that an allowance of its budget is used up, by what was spent; "": it is not.
-func (p Purse) Spent(may usage.Bound, from usage.Spending) string {
+func (p Purse) Spent(may usage.Bound, from usage.Meters) string {
 	what := may.Allowance.Spent(from[p.Purse].Since(may.From))
 	if what == "" {
 		return ""
@@ -55,13 +55,13 @@ func (p Purse) Spent(may usage.Bound, from usage.Spending) string {
 type Budgets struct {
 	fleet *config.Fleet
 	now   time.Time
-	spent func() usage.Spending
+	spent func() usage.Meters
 }
 
 // BudgetsOf returns those of a fleet. It reads the records when they are needed.
 func BudgetsOf(f *config.Fleet, stateDir string, now time.Time) *Budgets {
-	return &Budgets{f, now, sync.OnceValue(func() usage.Spending {
-		all := usage.Spending{}
+	return &Budgets{f, now, sync.OnceValue(func() usage.Meters {
+		all := usage.Meters{}
 		known, _ := usage.Agents(stateDir)
 		for _, name := range known {
 			_ = usage.Read(stateDir, name, now.Add(-usage.Remembered), func(r usage.Record) {

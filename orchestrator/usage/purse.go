@@ -33,16 +33,16 @@ func (p Purse) Name() string {
 	return "the fleet's budget"
 }
 
-// Spending is what was spent lately from each purse.
-type Spending map[Purse]*Meter
+// Meters have what was spent lately from each purse.
+type Meters map[Purse]*Meter
 
 // Add adds what an agent has spent at a time, as one of a group or, with "", of none. See
 // Meter.Add.
-func (s Spending) Add(agent, group string, sum Sum, at, now time.Time) {
+func (m Meters) Add(agent, group string, sum Sum, at, now time.Time) {
 	for _, p := range Purses(agent, group) {
-		if s[p] == nil {
-			s[p] = &Meter{}
+		if m[p] == nil {
+			m[p] = &Meter{}
 		}
-		s[p].Add(sum, at, now)
+		m[p].Add(sum, at, now)
 	}
 }

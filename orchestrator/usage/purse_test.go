@@ -10,7 +10,7 @@ import (
 func TestWhatAnAgentSpendsFrom(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	spent := Spending{}
+	spent := Meters{}
 	spent.Add("a", "g", Sum{Turns: 1}, now, now)
 	spent.Add("b", "g", Sum{Turns: 2}, now, now)
 	spent.Add("g", "", Sum{Turns: 4}, now, now) // an agent with the group's name
