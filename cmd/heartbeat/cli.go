@@ -44,7 +44,7 @@ type subcommand struct {
 	fields            func() any // its flags and arguments, new
 }
 
-func of[C any](name, group, help string, tags ...string) subcommand {
+func of[C command](name, group, help string, tags ...string) subcommand {
 	return subcommand{name, group, help, tags, func() any { return new(C) }}
 }
 
