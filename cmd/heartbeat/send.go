@@ -114,8 +114,8 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	accepted.At = inZone(accepted.At, cmp.Or(agent.Zone, time.Local))
 	a.whileStopping(ctx, &accepted)
-	if why := accepted.Unrecorded; why != "" {
-		a.warn("the prompt is queued, and nobody notices if its agent changes it: " + why)
+	if accepted.Unrecorded != "" {
+		a.warn(unnoticed(accepted))
 	}
 	switch {
 	case accepted.Differs:
@@ -158,6 +158,11 @@ func (a *app) whileStopped(s *send.Sent, err error) {
 	if m := control.MuteOf(err, time.Time{}); m != nil && m.Stopped() {
 		s.Obstacle = &status.Trouble{Agent: s.Agent, What: status.NoAnswer, Text: m.Text(time.Now()), Do: m.Do(a.ours()), Then: m.Then()}
 	}
+}
+
+// unnoticed is what is said of a prompt that is not recorded.
+func unnoticed(s send.Sent) string {
+	return "the prompt is queued, and nobody notices if its agent changes it: " + s.Unrecorded
 }
 
 // asked is the prompt with what its flags say of it.

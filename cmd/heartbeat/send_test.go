@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heartbeat/config"
 )
 
 // TestWhoWaitsForAReplySeesWhy: send --wait said nothing until the reply came,
@@ -58,20 +60,52 @@ func unwrapped(text string) string { return strings.ReplaceAll(text, "\r\n  ", "
 func TestSendSaysWhatIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage: {dir: triage, until: {check: [\"true\"]}, command: [heartbeat, simulate]}\n")
+	w.put("heartbeat.yaml", proves)
 	w.put("triage/x", "")
 	if o := w.run("send", "triage", "one"); o.status != 0 || strings.Contains(o.stderr, "nobody notices") {
 		t.Fatalf("recorded: %+v", o)
 	}
-	found, err := filepath.Glob(filepath.Join(w.dir, "state", "*", "texts"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("%q, %v", found, err)
-	}
-	if err := errors.Join(os.RemoveAll(found[0]), os.WriteFile(found[0], nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	w.unrecorded()
 	o := w.run("send", "triage", "two")
 	if o.status != 0 || !strings.Contains(o.stdout, "queued for triage") || !strings.Contains(o.stderr, "the prompt is queued, and nobody notices if its agent changes it: cannot record what") {
 		t.Errorf("not recorded: %+v", o)
+	}
+}
+
+// TestThePageSaysWhatIsNotRecorded: as send does; it said only that the prompt is queued.
+func TestThePageSaysWhatIsNotRecorded(t *testing.T) {
+	w := newWorld(t)
+	t.Setenv("HEARTBEAT_STATE_DIR", filepath.Join(w.dir, "state"))
+	w.put("heartbeat.yaml", proves)
+	w.put("triage/x", "")
+	file := filepath.Join(w.dir, "heartbeat.yaml")
+	fleet, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &web{app: &app{}}
+	of.app.File = file
+	of.fleet.Store(fleet)
+	if said, err := of.Send(t.Context(), "triage", "one", "1"); err != nil || said != "triage: queued" {
+		t.Fatalf("recorded: %q, %v", said, err)
+	}
+	w.unrecorded()
+	if said, err := of.Send(t.Context(), "triage", "two", "2"); err != nil || !strings.Contains(said, "is queued, and nobody notices if its agent changes it: cannot record what") {
+		t.Errorf("not recorded: %q, %v", said, err)
+	}
+}
+
+// proves is a fleet whose prompts have to be proven.
+const proves = "version: 1\nname: fleet\nagents:\n  triage: {dir: triage, until: {check: [\"true\"]}, command: [heartbeat, simulate]}\n"
+
+// unrecorded has it be impossible to record what prompts say.
+func (w *world) unrecorded() {
+	w.t.Helper()
+	found, err := filepath.Glob(filepath.Join(w.dir, "state", "*", "texts"))
+	if err != nil || len(found) != 1 {
+		w.t.Fatalf("%q, %v", found, err)
+	}
+	if err := errors.Join(os.RemoveAll(found[0]), os.WriteFile(found[0], nil, 0o600)); err != nil {
+		w.t.Fatal(err)
 	}
 }

@@ -195,13 +195,17 @@ func (w *web) Trigger(ctx context.Context, agent, trigger string) (string, error
 }
 
 // Send implements webpage.Act.
-func (w *web) Send(ctx context.Context, agent, prompt, id string) error {
+func (w *web) Send(ctx context.Context, agent, prompt, id string) (string, error) {
 	a, err := w.agent(agent)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = send.Prompt(ctx, w.fleet.Load(), a, send.Asked{Letter: inbox.Letter{ID: id, Source: "page", Prompt: prompt}}, w.app.ours())
-	return err
+	s, err := send.Prompt(ctx, w.fleet.Load(), a, send.Asked{Letter: inbox.Letter{ID: id, Source: "page", Prompt: prompt}}, w.app.ours())
+	said := agent + ": queued"
+	if s.Unrecorded != "" {
+		said = agent + ": " + unnoticed(s)
+	}
+	return said, err
 }
 
 // Drop implements webpage.Act.

@@ -78,7 +78,7 @@ var deeds = []deed{
 		if strings.TrimSpace(text) == "" {
 			return "", errors.New("there is no text to send")
 		}
-		return o.Args[0] + ": queued", p.opt.Act.Send(ctx, o.Args[0], text, o.id())
+		return p.opt.Act.Send(ctx, o.Args[0], text, o.id())
 	}},
 	{name: "drop", place: "agent-queue", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
 		return o.Args[0] + ": dropped, and kept as a dead letter", p.opt.Act.Drop(ctx, o.Args[0], o.Args[1])

@@ -123,9 +123,11 @@ func (l *lab) Trigger(_ context.Context, a, t string) (string, error) {
 	return "fired", l.done("trigger", a, t)
 }
 
-func (l *lab) Send(_ context.Context, a, p, id string) error { return l.done("send", a, p, id) }
-func (l *lab) Drop(_ context.Context, a, id string) error    { return l.done("drop", a, id) }
-func (l *lab) Retry(_ context.Context, a, id string) error   { return l.done("retry", a, id) }
+func (l *lab) Send(_ context.Context, a, p, id string) (string, error) {
+	return a + ": queued", l.done("send", a, p, id)
+}
+func (l *lab) Drop(_ context.Context, a, id string) error  { return l.done("drop", a, id) }
+func (l *lab) Retry(_ context.Context, a, id string) error { return l.done("retry", a, id) }
 func (l *lab) RetryAll(_ context.Context, a string) (int, error) {
 	return 2, l.done("retry-all", a)
 }

@@ -82,8 +82,8 @@ type Act interface {
 	// Cancel ends a turn, and returns what became of its entry; again: it is queued again.
 	Cancel(ctx context.Context, entry string, again bool, agent string) (string, error)
 	Trigger(ctx context.Context, agent, trigger string) (string, error)
-	// Send queues a prompt under an id, once.
-	Send(ctx context.Context, agent, prompt, id string) error
+	// Send queues a prompt under an id, once, and returns what came of it.
+	Send(ctx context.Context, agent, prompt, id string) (string, error)
 	Drop(ctx context.Context, agent, id string) error
 	Retry(ctx context.Context, agent, id string) error
 	// RetryAll queues all dead letters of an agent again, and returns how many.
