@@ -38,6 +38,8 @@ type Counter struct {
 	anew   bool // another conversation has begun
 	toldAt time.Time
 	loose  float64
+	// looseAt is when the last part of loose was reported; zero: it is all that there is.
+	looseAt time.Time
 
 	hidden hidden
 }
@@ -56,11 +58,11 @@ type answer struct {
 type share struct {
 	Of
 	sum, told Sum // everything, and what Drain has returned of it
-	// weight is the weight of the tokens whose cost is not known yet. open has the
-	// start times of the turns whose cost is not known yet.
-	weight float64
-	open   []time.Time
-	asked  bool // the transcript has a prompt
+	// weights are of the answers whose cost is not known yet. open has the start times
+	// of the turns whose cost is not known yet.
+	weights []weight
+	open    []time.Time
+	asked   bool // the transcript has a prompt
 }
 
 // Works sets what the session works on from a time on; the zero Of means no entry.
@@ -168,7 +170,7 @@ func (c *Counter) answers(s client.Spending, aside bool) {
 	more := s.Tokens.Minus(had.tokens)
 	of.sum.Tokens = of.sum.Tokens.Plus(more)
 	c.hidden.seen = c.hidden.seen.Plus(more)
-	of.weight += max(0, more.Weight())
+	of.weigh(s.At, more.Weight())
 	c.remember(s.Message, answer{s.Tokens, of.Delivery})
 	if again {
 		return
@@ -231,7 +233,9 @@ func (c *Counter) Told(total float64, at time.Time) {
 	if !at.IsZero() {
 		c.toldAt = at
 	}
-	c.loose += spent
+	if spent > 0 {
+		c.loose, c.looseAt = c.loose+spent, at
+	}
 	c.divide()
 	for _, s := range c.shares {
 		s.price(at)
@@ -242,7 +246,7 @@ func (c *Counter) Told(total float64, at time.Time) {
 func (c *Counter) unpriced() {
 	for _, s := range c.shares {
 		s.sum.Unpriced += int64(len(s.open))
-		s.open, s.weight = nil, 0
+		s.open, s.weights = nil, nil
 	}
 }
 
@@ -263,23 +267,6 @@ func (s *share) price(at time.Time) {
 		}
 	}
 	s.open = open
-}
-
-// divide distributes the loose cost over the shares by the weight of their tokens
-// without a cost.
-func (c *Counter) divide() {
-	var all float64
-	for _, s := range c.shares {
-		all += s.weight
-	}
-	if all <= 0 || c.loose <= 0 {
-		return
-	}
-	for _, s := range c.shares {
-		s.sum.Cost += c.loose * s.weight / all
-		s.weight = 0
-	}
-	c.loose = 0
 }
 
 // Close ends the session: no report follows. inTurn says that it ended within a turn.
@@ -303,6 +290,7 @@ func (c *Counter) Close(inTurn bool, unwritten ...string) {
 	}
 	c.cutOff()
 	c.untold()
+	c.looseAt = time.Time{}
 	if c.divide(); c.loose > 0 {
 		c.at(time.Time{}).sum.Cost += c.loose
 		c.loose = 0
@@ -365,7 +353,7 @@ func (c *Counter) Drain() []Part {
 
 // forgotten reports whether nothing more can be counted for an entry.
 func (c *Counter) forgotten(s *share) bool {
-	if s.weight > 0 || len(s.open) > 0 || (c.asked || c.again) && c.askedFor == s.Delivery {
+	if len(s.weights) > 0 || len(s.open) > 0 || (c.asked || c.again) && c.askedFor == s.Delivery {
 		return false
 	}
 	for _, w := range c.works {

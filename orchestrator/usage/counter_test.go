@@ -30,7 +30,7 @@ var near = cmpopts.EquateApprox(0, 1e-9)
 // cost by entry.
 func TestCounter(t *testing.T) {
 	t.Parallel()
-	one, two := Of{Delivery: "1", Source: "send"}, Of{Delivery: "2", Source: "a/nightly@x"}
+	one, two, three := Of{Delivery: "1", Source: "send"}, Of{Delivery: "2", Source: "a/nightly@x"}, Of{Delivery: "3"}
 	for name, tt := range map[string]struct {
 		tell func(c *Counter)
 		want []Part
@@ -206,6 +206,27 @@ func TestCounter(t *testing.T) {
 				c.Take(answers(2, "m", 10, 1), false)
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
+		},
+		"the next answer is there when the cost of the one before it is told": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m1", 10, 1), false)
+				c.Works(two, at(3))
+				c.Take(asks(4), false)
+				c.Take(answers(6, "m2", 10, 1), false)
+				c.Told(0.5, at(5))
+				c.Works(three, at(7))
+				c.Told(0.75, at(8))
+				c.Take(asks(9), false)
+				c.Take(answers(10, "m3", 10, 1), false)
+				c.Told(1.75, at(11))
+			},
+			[]Part{
+				{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}},
+				{two, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.25}},
+				{three, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 1}},
+			},
 		},
 		"no status line, and what the client writes at its end": {
 			func(c *Counter) {

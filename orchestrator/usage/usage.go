@@ -8,7 +8,8 @@
 // be seen is counted as unseen: a turn that was cut off before its answer was written,
 // one that a killed client had no time to write down, and a turn whose cost was not
 // told. What the client asks for itself is in no transcript, but in its own count at its
-// end.
+// end. A figure in dollars may be of several entries, as where turns take less than half a
+// second: they share it by their tokens.
 //
 // It is not an invoice: dollars are at list price, even on a subscription, and an agent
 // can write its own transcripts.
