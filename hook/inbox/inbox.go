@@ -342,7 +342,8 @@ type Depth struct {
 	// Checking and Unproven are true if the entry in flight is in that state.
 	Checking bool `json:"checking,omitempty"`
 	Unproven bool `json:"unproven,omitempty"`
-	// InSession is true if the entry in flight is a session's, which may be gone.
+	// InSession is true if an entry is in flight in another state: a session has it, or had
+	// it and is gone.
 	InSession bool `json:"-"`
 	// Aside are entries that are set aside and wait for an answer, the first of them since
 	// AsideSince; they are not among Entries. Returning are answered ones that are handed

@@ -58,12 +58,16 @@ func (s *session) stop(ctx context.Context, active bool, reply string) (next fee
 		next.system = append([]string{"Stop hook stopped continuation: Stop hook prevented continuation"}, next.system...)
 		return next, false
 	}
-	if len(next.user) == 0 && len(next.system) > 0 {
-		// Without a user's text there is none that system texts could follow.
-		next.user = []string{"<system-reminder>\n" + strings.Join(next.system, "\n\n") + "\n</system-reminder>"}
-		next.system = nil
-	}
+	next = next.asUser()
 	return next, len(next.user) > 0
+}
+
+// asUser has system texts be a user's where there is none that they could follow.
+func (f feedback) asUser() feedback {
+	if len(f.user) > 0 || len(f.system) == 0 {
+		return f
+	}
+	return feedback{user: []string{"<system-reminder>\n" + strings.Join(f.system, "\n\n") + "\n</system-reminder>"}}
 }
 
 // stopFeedback is what a Stop hook that blocks says to the model, as a user's

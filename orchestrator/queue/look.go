@@ -181,23 +181,17 @@ const filingWait = 10 * time.Second
 
 // FileTooLarge files a prompt that Append refused as inbox.ErrTooLarge as a dead letter.
 func FileTooLarge(ctx context.Context, a *config.Agent, l inbox.Letter) error {
-	q, err := Open(a)
-	if err != nil {
-		return err
-	}
-	defer q.Close()
-	ctx, cancel := context.WithTimeout(ctx, filingWait)
-	defer cancel()
-	err = q.Hold(ctx, func(h *inbox.Held) error { return h.FileTooLarge(l) })
-	if err != nil {
-		return fmt.Errorf("cannot file a prompt of agent %q that is too large: %w", a.Name, err)
-	}
-	return nil
+	return file(ctx, a, "that is too large", func(h *inbox.Held) error { return h.FileTooLarge(l) })
 }
 
 // FileTaken files a prompt that Append refused as inbox.ErrDuplicate as a dead letter, because
 // its id belongs to another prompt.
 func FileTaken(ctx context.Context, a *config.Agent, l inbox.Letter) error {
+	return file(ctx, a, "whose id is taken", func(h *inbox.Held) error { return h.FileTaken(l) })
+}
+
+// file files a prompt as a dead letter, which is described for messages.
+func file(ctx context.Context, a *config.Agent, described string, as func(*inbox.Held) error) error {
 	q, err := Open(a)
 	if err != nil {
 		return err
@@ -205,8 +199,8 @@ func FileTaken(ctx context.Context, a *config.Agent, l inbox.Letter) error {
 	defer q.Close()
 	ctx, cancel := context.WithTimeout(ctx, filingWait)
 	defer cancel()
-	if err := q.Hold(ctx, func(h *inbox.Held) error { return h.FileTaken(l) }); err != nil {
-		return fmt.Errorf("cannot file a prompt of agent %q whose id is taken: %w", a.Name, err)
+	if err := q.Hold(ctx, as); err != nil {
+		return fmt.Errorf("cannot file a prompt of agent %q %s: %w", a.Name, described, err)
 	}
 	return nil
 }
