@@ -103,12 +103,15 @@ func (q *queues) hinted(m *member) {
 
 // appended is for an entry that we appended ourselves. If the member's state has
 // not changed since before, nobody has taken the entry, and the queue need not be
-// looked into.
+// looked into, unless another one is in flight.
 func (q *queues) appended(m *member, moves int) {
-	same := false
+	q.mu.Lock()
+	idle, path := m.State() == status.Idle, m.Def().Inbox
+	q.mu.Unlock()
+	taken, same := idle && queue.Taken(path), false
 	q.happened(m, func(now time.Time) {
 		m.Fired()
-		same = m.Moves() == moves
+		same = m.Moves() == moves && !taken
 		if same && m.State() == status.Idle && q.fleet.wants(m, now) {
 			q.found(m, queue.Look{Depth: inbox.Depth{Entries: 1}}, now)
 		}

@@ -13,6 +13,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 	"heartbeat/sources"
@@ -177,6 +178,33 @@ func TestPausesThatCannotBeRead(t *testing.T) {
 		}
 		if flock.Held(r.declare("b").Dir) {
 			t.Error("the directory of an agent that did not come is locked")
+		}
+	})
+}
+
+// TestATriggerFindsWhatAKilledRunsSessionTook: what our own trigger queued started a session
+// without a look, which then found that another entry is in flight, and failed.
+func TestATriggerFindsWhatAKilledRunsSessionTook(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		r.agent("a").Triggers = []config.Trigger{daily(t, "daily", "10")}
+		stop := r.run()
+		defer stop()
+		r.sleep(time.Minute + time.Second)
+		// Nobody is told of it before it is taken.
+		if _, err := queue.Append(t.Context(), r.agent("a"), inbox.Letter{ID: "taken", Prompt: "taken"}); err != nil {
+			t.Fatal(err)
+		}
+		r.take("a")
+		if _, err := r.s.Trigger(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(time.Minute)
+		if all := r.outbox("a"); len(all) != 2 || all[0].ID != "taken" || all[0].Attempt != 2 {
+			t.Errorf("%+v, want the entry at its second attempt, and what the trigger queued", all)
+		}
+		if a := r.state("a"); a.State != Idle || a.Failures != 0 {
+			t.Errorf("%+v, want an agent that has not failed", a)
 		}
 	})
 }

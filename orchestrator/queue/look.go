@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -66,6 +67,15 @@ func stampsOf(paths ...string) (all []durable.Stamp) {
 		all = append(all, durable.StampOf(os.Lstat(path)))
 	}
 	return all
+}
+
+// Taken reports whether the inbox at path has a record of an entry in flight, at a fraction
+// of the cost of a look.
+func Taken(path string) bool {
+	return slices.ContainsFunc(inbox.FlightFiles(path), func(file string) bool {
+		_, err := os.Lstat(file)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // Trail tells whether the files of a queue have changed in which its entries stand, or end
