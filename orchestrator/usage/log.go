@@ -132,9 +132,8 @@ func openBoth(folder *durable.Folder, agent string) (files []*os.File, err error
 }
 
 func readFile(file *os.File, agent string, since time.Time, take func(Record)) error {
-	info, err := file.Stat()
-	if err != nil || info.ModTime().Before(since) {
-		return err // it has nothing that new
+	if old, err := isOld(file, since); old || err != nil {
+		return err
 	}
 	if err := seekNear(file, since); err != nil {
 		return err
@@ -153,6 +152,28 @@ func readFile(file *os.File, agent string, since time.Time, take func(Record)) e
 			return err
 		}
 	}
+}
+
+// lastWindow is how much of a file's end has its last records.
+const lastWindow = 8 << 10
+
+// isOld reports whether a file has no record of a time or later. The file's own time alone
+// does not tell: a file system may keep whole seconds, and who copies a file may set it.
+func isOld(file *os.File, since time.Time) (bool, error) {
+	info, err := file.Stat()
+	if err != nil || !info.ModTime().Before(since) {
+		return false, err
+	}
+	var last Record
+	in := bufio.NewReader(io.NewSectionReader(file, max(0, info.Size()-lastWindow), lastWindow))
+	for err == nil {
+		var line []byte
+		var r Record
+		if line, _, err = durable.Line(in, maxRecord); json.Unmarshal(line, &r) == nil && !r.At.IsZero() {
+			last = r
+		}
+	}
+	return !last.At.IsZero() && last.At.Before(since), nil
 }
 
 // firstWindow is how much of a file's end is searched first for records of a time.

@@ -69,6 +69,34 @@ func TestRecordsAreKept(t *testing.T) {
 	}
 }
 
+// TestTheTimeOfTheFileHidesNoRecord: where a file's time was older than what stood in it, as
+// where times have whole seconds, nothing had been spent, and a record that could not be
+// read back was written twice.
+func TestTheTimeOfTheFileHidesNoRecord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := Append(dir, "a", record(1, "1", 1), record(2, "2", 2)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, folderName, "a.jsonl")
+	for _, torn := range []string{"", `{"at":"2026-11-22T12:00:03Z","turns":3`} {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = file.WriteString(torn)
+		if err := errors.Join(err, file.Close(), os.Chtimes(path, at(0), at(0))); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, dir, "a", at(2)); len(got) != 1 || got[0].Delivery != "2" {
+			t.Errorf("from the last record on: %+v", got)
+		}
+		if got := read(t, dir, "a", at(3)); len(got) != 0 {
+			t.Errorf("after it: %+v", got)
+		}
+	}
+}
+
 // TestRecordsAreBounded: the older half goes when there is too much of it.
 func TestRecordsAreBounded(t *testing.T) {
 	t.Parallel()
