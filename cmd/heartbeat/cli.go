@@ -209,6 +209,7 @@ var dashed = regexp.MustCompile(`unknown flag -(?:[^-a-z]|\S*\s)`)
 // of the command that was meant, as far as it is known.
 func usageFailure(ctx *kong.Context, err error, root *kong.Node, args []string) error {
 	help := "heartbeat --help"
+	err = misread(err, root, args)
 	if at := commandAt(args); at < len(args) && childNamed(root, args[at]) == nil && elsewhere[args[at]] != "" {
 		help = elsewhere[args[at]]
 		err = fmt.Errorf("unexpected argument %s", args[at]) // and no other guess of the parser's
@@ -220,6 +221,9 @@ func usageFailure(ctx *kong.Context, err error, root *kong.Node, args []string) 
 				help += `; a prompt that begins with a dash stands behind --: heartbeat send AGENT -- "TEXT"`
 			}
 		}
+	}
+	if strings.HasPrefix(err.Error(), "unknown flag --json") {
+		help = "-o json prints JSON"
 	}
 	return &failure{status: exitUsage, hint: help, err: fmt.Errorf("cannot parse the command line: %w", err)}
 }
@@ -233,6 +237,9 @@ func usagef(hint, format string, args ...any) error {
 // that cannot be parsed gets its envelope too.
 func wantsJSON(args []string) bool {
 	found := false
+	if at := commandAt(args); at < len(args) && args[at] == "__complete" {
+		args = args[:at] // what follows are words of a line that somebody types
+	}
 	for i, arg := range args {
 		if arg == "--" {
 			break

@@ -441,6 +441,12 @@ func TestCompletionInBash(t *testing.T) {
 		"launch --exit-w":      "--exit-with",
 		"inbox triage d":       "drop",
 		"-o j":                 "json",
+		"-o json sta":          "status",
+		"help sta":             "stalls status",
+		"status -o json --wa":  "--watch",
+		"--output = j":         "json", // as bash splits --output=j
+		"--output =":           "text json",
+		"--output = json sta":  "status",
 
 		"send triage --cancel l":   "later-1",
 		"dead-letter evil purge ⇥": "e e-3", // what agents write is neither run nor offered where a shell would run it

@@ -26,11 +26,23 @@ func (completionCmd) Help() string {
 // not evaluate what they read: bash's compgen -W runs the commands in it.
 var completionScripts = map[string]string{
 	"bash": `_heartbeat() {
-  local word rest
+  # A value behind "=" is a word of its own to bash.
+  local word rest glue= skip=
+  local -a words=()
   COMPREPLY=()
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
+    if [[ $word == = && ${#words[@]} -gt 0 && ${words[${#words[@]}-1]} == --* ]]; then
+      words[${#words[@]}-1]+== glue=1 skip=${words[${#words[@]}-1]}
+    elif [[ $glue ]]; then
+      words[${#words[@]}-1]+=$word glue=
+    else
+      words+=("$word") skip=
+    fi
+  done
+  local typed=${words[${#words[@]}-1]}
   while IFS=$'\t' read -r word rest; do
-    [[ $word == "${COMP_WORDS[COMP_CWORD]}"* ]] && COMPREPLY+=("$word")
-  done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    [[ $word == "$typed"* ]] && COMPREPLY+=("${word#"$skip"}")
+  done < <("${COMP_WORDS[0]}" __complete "${words[@]}" 2>/dev/null)
 }
 complete -o default -F _heartbeat heartbeat
 `,

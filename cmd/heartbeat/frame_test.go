@@ -25,6 +25,17 @@ func TestMessagesAndExitStatus(t *testing.T) {
 		stderr []string // parts of it
 	}{
 		{"unknown command", []string{"sned"}, 2, []string{"heartbeat: cannot parse the command line: unexpected argument sned, did you mean \"send\"?\n", "hint: heartbeat --help\n"}},
+		{"a command's beginning", []string{"sta"}, 2, []string{"unexpected argument sta, did you mean \"status\"?\n"}},
+		{"a command like others", []string{"sen"}, 2, []string{"unexpected argument sen, did you mean \"send\"?\n"}},
+		{"a command in capitals", []string{"STATUS"}, 2, []string{"unexpected argument STATUS, did you mean \"status\"?\n"}},
+		{"a flag's beginning", []string{"doctor", "--prob"}, 2, []string{"unknown flag --prob, did you mean \"--probe\"?\n"}},
+		{"a flag of one letter", []string{"status", "-x"}, 2, []string{"unknown flag -x\nhint: heartbeat status --help\n"}},
+		{"JSON as others print it", []string{"status", "--json"}, 2, []string{"unknown flag --json\nhint: -o json prints JSON\n"}},
+		{"a flag without its value", []string{"logs", "--since"}, 2, []string{"--since: a value is missing\n"}},
+		{"a list without its value", []string{"status", "--host"}, 2, []string{"--host: a value is missing\n"}},
+		{"a value that is no number", []string{"events", "-n", "1.5"}, 2, []string{"--count: \"1.5\" is not a whole number\n"}},
+		{"an action that may be left out", []string{"approval", "x"}, 2, []string{"\"ask\" but got \"x\"\n"}},
+		{"a topic, near", []string{"help", "trigers"}, 2, []string{"no topic or command \"trigers\"\nhint: heartbeat help trigger"}},
 		{"unknown flag", []string{"send", "--foo"}, 2, []string{"unknown flag --foo", "hint: heartbeat send --help\n"}},
 		{"missing argument", []string{"attach"}, 2, []string{"cannot parse the command line: expected \"<agent>", "hint: heartbeat attach --help\n"}},
 		{"no agent to send to", []string{"send"}, 2, []string{"cannot parse the command line: no agent is named", "hint: heartbeat send AGENT TEXT\n"}},

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"heartbeat/config"
 )
 
 // The topics, a file each: "# NAME: what it is about", then its text.
@@ -55,7 +57,15 @@ func (c helpCmd) run(context.Context, *app) (result, error) {
 		all[i].Text = ""
 	}
 	if c.Topic != "" {
-		return nil, usagef(cmp.Or(elsewhere[c.Topic], "heartbeat help lists the topics"), "there is no topic or command %q", c.Topic)
+		hint := "heartbeat help lists the topics"
+		var names []string
+		for _, o := range topicOffers() {
+			names = append(names, o.Word)
+		}
+		if near := config.Nearest(c.Topic, names); len(near) > 0 {
+			hint = "heartbeat help " + strings.Join(near, ", or heartbeat help ")
+		}
+		return nil, usagef(cmp.Or(elsewhere[c.Topic], hint), "there is no topic or command %q", c.Topic)
 	}
 	return all, nil
 }
@@ -133,17 +143,28 @@ func topicOffers() (found offers) {
 	for _, t := range all {
 		found = append(found, offer{t.Name, t.Summary})
 	}
+	for _, c := range subcommands {
+		if c.help != "" && !slices.ContainsFunc(found, func(o offer) bool { return o.Word == c.name }) {
+			found = append(found, offer{c.name, c.help})
+		}
+	}
 	return found
 }
 
 // helpOf turns "help COMMAND…" into "COMMAND… --help", unless there is a topic of that
 // name.
 func helpOf(root *kong.Node, args []string) []string {
-	if len(args) < 2 || args[0] != "help" || childNamed(root, args[1]) == nil {
+	at := commandAt(args)
+	if at >= len(args) || args[at] != "help" {
 		return args
 	}
-	if all, err := readTopics(); err == nil && slices.ContainsFunc(all, func(t topic) bool { return t.Name == args[1] }) {
+	rest := args[at+1:]
+	named := commandAt(rest)
+	if named >= len(rest) || childNamed(root, rest[named]) == nil {
 		return args
 	}
-	return append(append([]string{}, args[1:]...), "--help")
+	if all, err := readTopics(); err == nil && slices.ContainsFunc(all, func(t topic) bool { return t.Name == rest[named] }) {
+		return args
+	}
+	return slices.Concat(args[:at], rest, []string{"--help"})
 }

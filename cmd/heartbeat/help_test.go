@@ -108,3 +108,14 @@ func copyExample(t *testing.T, example, to string) {
 		}
 	}
 }
+
+// TestHelpOfACommandBehindFlags: what every command takes may stand before and behind help.
+func TestHelpOfACommandBehindFlags(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, args := range [][]string{{"-f", "x", "help", "status"}, {"help", "-f", "x", "status"}, {"help", "status", "-o", "json"}} {
+		if o := w.run(args...); o.status != 0 || !strings.HasPrefix(o.stdout, "Usage: heartbeat status ") {
+			t.Errorf("%q: %+v", args, o)
+		}
+	}
+}
