@@ -32,6 +32,8 @@ func TestMessagesAndExitStatus(t *testing.T) {
 		{"a flag of one letter", []string{"status", "-x"}, 2, []string{"unknown flag -x\nhint: heartbeat status --help\n"}},
 		{"JSON as others print it", []string{"status", "--json"}, 2, []string{"unknown flag --json\nhint: -o json prints JSON\n"}},
 		{"a flag without its value", []string{"logs", "--since"}, 2, []string{"--since: a value is missing\n"}},
+		{"a flag in the place of a value", []string{"events", "-n", "-1"}, 2, []string{"--count: a value is missing before \"-1\"; if that is the value, write --count=\"-1\"\n"}},
+		{"a value of a switch", []string{"status", "--watch=x"}, 2, []string{"--watch: true or false, or no value at all, but not \"x\"\n"}},
 		{"a list without its value", []string{"status", "--host"}, 2, []string{"--host: a value is missing\n"}},
 		{"a value that is no number", []string{"events", "-n", "1.5"}, 2, []string{"--count: \"1.5\" is not a whole number\n"}},
 		{"an action that may be left out", []string{"approval", "x"}, 2, []string{"\"ask\" but got \"x\"\n"}},
