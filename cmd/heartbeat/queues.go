@@ -38,7 +38,11 @@ func (a *app) target(command string, words, actions []string) (target, error) {
 	}
 	if name != "" {
 		agent, err := findAgent(f, name)
-		if ours := meantActions[command+" "+name]; err != nil && ours != "" {
+		ours := meantActions[command+" "+name]
+		if near := config.Nearest(name, actions); ours == "" && len(near) > 0 && !nearAgent(f, name) {
+			ours = command + " " + near[0]
+		}
+		if err != nil && ours != "" {
 			return t, usagef("heartbeat "+ours, "%q is no action of %s", name, command)
 		}
 		if err != nil {
@@ -55,6 +59,11 @@ func (a *app) target(command string, words, actions []string) (target, error) {
 		return t, usagef("heartbeat "+command+" --help", "%q is no action: it must be one of %s", words[0], strings.Join(actions, ", "))
 	}
 	return t, nil
+}
+
+// nearAgent reports whether a name is nearly an agent's.
+func nearAgent(f *config.Fleet, name string) bool {
+	return slices.ContainsFunc(f.Agents, func(a *config.Agent) bool { return config.Nearest(name, []string{a.Name}) != nil })
 }
 
 // meantActions are commands that people mean by others, which do not exist.
