@@ -56,9 +56,13 @@ func TestWhatCannotWorkHoldsAtOnce(t *testing.T) {
 					t.Errorf("run --once: exit %d\n%s", code, out)
 				}
 				f.start()
-				f.Until("the agent is held", func() bool { return strings.Contains(f.must("", "status"), "1 agent: 1 held") }) // not that the last run had held it
-				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says) || !strings.Contains(out, " do "+c.do) || !strings.Contains(out, "then it continues by itself") {
-					t.Errorf("status does not say why:\n%s", out)
+				var out string
+				f.Until("the agent is held, and status says why", func() bool { // which is told before this run has tried, too
+					out = squeezed(f.must("", "status"))
+					return strings.Contains(out, "1 agent: 1 held") && strings.Contains(out, c.says)
+				})
+				if !strings.Contains(out, " do "+c.do) || !strings.Contains(out, "then it continues by itself") {
+					t.Errorf("status does not say what to do:\n%s", out)
 				}
 				if out, _, _ := f.heartbeat("", "doctor"); !strings.Contains(out, c.code) {
 					t.Errorf("doctor does not agree:\n%s", out)

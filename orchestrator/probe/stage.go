@@ -64,6 +64,8 @@ func (s *stage) keeps(p Promise, kept bool, format string, args ...any) bool {
 	switch {
 	case kept:
 		s.tally.kept[p] = true
+	case s.ctx.Err() != nil:
+		s.cannot(context.Cause(s.ctx)) // who is stopped waits no longer, and kills the client at once
 	case s.tally.broken[p] == "":
 		s.tally.broken[p] = fmt.Sprintf(format, args...)
 	}
