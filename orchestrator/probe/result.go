@@ -100,14 +100,20 @@ func (t *tally) add(other tally) {
 	}
 }
 
-// agrees reports whether two tries have seen the same promise broken.
-func (t tally) agrees(other tally) bool {
-	for p := range t.broken {
-		if other.broken[p] != "" {
-			return true
+// asIn is what a try has seen, and of what is broken what one of the others has seen too.
+func (t tally) asIn(others []tally) tally {
+	both := newTally()
+	for p := range t.kept {
+		if t.broken[p] == "" {
+			both.kept[p] = true
 		}
 	}
-	return false
+	for p, seen := range t.broken {
+		if slices.ContainsFunc(others, func(other tally) bool { return other.broken[p] != "" }) {
+			both.broken[p] = seen
+		}
+	}
+	return both
 }
 
 // doubt takes in what one try has seen, where the last one has not.

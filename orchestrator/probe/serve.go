@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -122,7 +121,9 @@ func (p *play) scene(ctx context.Context, n int, sc scene) {
 	p.mu.Lock()
 	p.tell(report{Played: p.played, Of: p.of, Now: sc.name})
 	p.mu.Unlock()
-	seen, once, err := p.tries(ctx, n, sc)
+	seen, once, err := tries(ctx, func(try int) (tally, error) {
+		return sc.perform(ctx, filepath.Join(p.Dir, fmt.Sprintf("%d-%d", n, try)), p.order)
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.played++
@@ -139,14 +140,17 @@ const mostTries = 3
 // tries plays a scene until it is known what it tells: that nothing is broken, or what
 // two tries have seen. A machine that is too busy for a moment breaks something once, and
 // something else the next time; once has these. The error says that nothing is known.
-func (p *play) tries(ctx context.Context, n int, sc scene) (seen tally, once []tally, err error) {
+func tries(ctx context.Context, perform func(try int) (tally, error)) (seen tally, once []tally, err error) {
 	for try := range mostTries {
 		before := err
-		seen, err = sc.perform(ctx, filepath.Join(p.Dir, fmt.Sprintf("%d-%d", n, try)), p.order)
-		if err == nil && len(seen.broken) == 0 || slices.ContainsFunc(once, seen.agrees) {
-			return seen, once, err
+		seen, err = perform(try)
+		if err == nil && len(seen.broken) == 0 {
+			return seen, once, nil
 		}
-		once = append(once, seen)
+		twice := seen.asIn(once)
+		if once = append(once, seen); len(twice.broken) > 0 {
+			return twice, once, err
+		}
 		if ctx.Err() != nil || err != nil && before != nil {
 			return newTally(), once, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,22 +32,60 @@ func byTry(t *testing.T, first string) []string {
 // another in the next.
 func TestWhatIsSeenOnceBreaksNothing(t *testing.T) {
 	t.Parallel()
+	cut := errors.New("the client cannot be started")
 	for name, tt := range map[string]struct {
-		tries string
-		want  Verdict
-		once  int
+		tries  string // what each finds broken; "!" is an error
+		broken string
+		once   int
+		known  bool
 	}{
-		"the third try is in order":  {"0-0) faults='--broken no-usage';; 0-1) faults='--broken no-status-line';;", Good, 2},
-		"the third try is the first": {"0-1) faults='--broken no-status-line';; 0-*) faults='--broken no-usage';;", Bad, 1},
-		"no two tries are the same":  {"0-0) faults='--broken no-usage';; 0-1) faults='--broken no-status-line';; 0-2) faults='--broken resume-anew';;", Unknown, 3},
+		"nothing is broken":                    {". x x", "", 0, true},
+		"the second try is in order":           {"A . x", "", 1, true},
+		"two tries are the same":               {"A A x", "A", 0, true},
+		"the third try is in order":            {"A B .", "", 2, true},
+		"the third try is the first":           {"A B A", "A", 1, true},
+		"the third try is the second":          {"A B B", "B", 1, true},
+		"no two tries are the same":            {"A B C", "", 3, false},
+		"the same, and more in the second":     {"A AB x", "A", 1, true},
+		"the same, and more in the first":      {"AB A x", "A", 1, true},
+		"one that could not be played is none": {"! A A", "A", 0, true},
+		"one that broke off, then the same":    {"A! A x", "A", 0, true},
+		"two could not be played":              {"! ! x", "", 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := probe(t, Prober{Patience: 8 * time.Second}, byTry(t, "case $try in "+tt.tries+" esac"))
-			if r.Verdict() != tt.want || len(r.Once) != tt.once {
-				t.Errorf("%s, want %s and %d seen once: %+v", r.Verdict(), tt.want, tt.once, r)
+			play := strings.Fields(tt.tries)
+			seen, once, err := tries(t.Context(), func(try int) (tally, error) {
+				found := newTally()
+				for _, p := range strings.Trim(play[try], ".!") {
+					if found.broken[Promise(p)] = "seen"; p == 'x' {
+						t.Errorf("it is tried %d times", try+1)
+					}
+				}
+				if strings.HasSuffix(play[try], "!") {
+					return found, cut
+				}
+				return found, nil
+			})
+			all := newTally()
+			all.doubt(once, seen)
+			broken := ""
+			for _, p := range slices.Sorted(maps.Keys(seen.broken)) {
+				broken += string(p)
+			}
+			if broken != tt.broken || len(all.once) != tt.once || (err == nil) != tt.known {
+				t.Errorf("broken %q, seen once %q, %v", broken, all.once, err)
 			}
 		})
+	}
+}
+
+// TestTheThirdTryDecides, of a client that breaks something else each time.
+func TestTheThirdTryDecides(t *testing.T) {
+	t.Parallel()
+	argv := byTry(t, "case $try in 0-0) faults='--broken no-usage';; 0-1) faults='--broken no-status-line';; esac")
+	if r := probe(t, Prober{Patience: 8 * time.Second}, argv); r.Verdict() != Good || len(r.Once) != 2 {
+		t.Errorf("%s: %+v", r.Verdict(), r)
 	}
 }
 
