@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"math"
 	"os"
 	"sync"
 )
@@ -29,6 +30,7 @@ func (c *Child) find() ([]process, error) {
 	// started is known.
 	owned := ownChildren()
 	inGroup := groupMembers(c.group)
+	other := otherSince(procs, owned, c)
 	self, mySession := os.Getpid(), session(procs, os.Getpid())
 	found := closure(procs, self, func(p process) bool {
 		if p.start < c.start {
@@ -45,7 +47,7 @@ func (c *Child) find() ([]process, error) {
 		}
 		// An orphan that we adopted descends from one of our children, whatever its
 		// environment says.
-		return p.ppid == self && p.sid != mySession && !children.maybeOf(p, c)
+		return p.ppid == self && p.sid != mySession && p.start < other && !children.maybeOf(p, c)
 	})
 	for _, p := range found {
 		c.kin.seen[p.identity] = true
@@ -53,6 +55,18 @@ func (c *Child) find() ([]process, error) {
 	}
 	delete(c.kin.sessions, mySession)
 	return found, nil
+}
+
+// otherSince is since when another child lives than c, as os/exec starts them: orphans
+// may be its since then, and are left to whoever ends that one.
+func otherSince(procs []process, owned map[int]bool, c *Child) uint64 {
+	oldest := uint64(math.MaxUint64)
+	for _, p := range procs {
+		if owned[p.pid] && p.pid != c.PID() && !p.zombie {
+			oldest = min(oldest, p.start)
+		}
+	}
+	return oldest
 }
 
 func session(procs []process, pid int) int {

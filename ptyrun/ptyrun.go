@@ -9,7 +9,8 @@
 // process sessions that the tree has made; and a mark in the environment
 // (HEARTBEAT_TREE). As a subreaper this process inherits orphans and reaps
 // them, by pid: children of os/exec and os.StartProcess keep their status; one
-// made by syscall.ForkExec may lose it.
+// made by syscall.ForkExec may lose it. An orphan that nothing else tells of is left
+// alone while it may be another child's.
 //
 // Not promised: processes that run as another user can be beyond our
 // permission; they are named in [Exit]. On systems other than Linux there is

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,18 @@ func TestNoProcessOfAnAgentIsAPerson(t *testing.T) {
 		"    until: {check: [sh, ../acts, check], env: {HEARTBEAT_FILE: "+w.dir+"/heartbeat.yaml, HEARTBEAT_STATE_DIR: "+w.dir+"/state}}\n"+
 		"    triggers:\n      - {poll: [sh, ../acts, poll], every: 1h}\n")
 	r := w.background()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, name := range w.names(".") {
+			if strings.HasPrefix(name, "of-") || strings.HasPrefix(name, "said-") {
+				t.Logf("%s:\n%s", name, w.get(name))
+			}
+		}
+		out, err := exec.Command("ps", "-eo", "pid,ppid,sid,stat,etimes,wchan:20,args").CombinedOutput()
+		t.Logf("processes: %v\n%s", err, out)
+	})
 	w.ok("send", "triage", "go")
 	for name, what := range map[string]string{"session": "session", "hook": "session", "check": "check", "poll": "command"} {
 		want := 11
