@@ -69,12 +69,12 @@ func TestWhatIsSeenOnceBreaksNothing(t *testing.T) {
 			})
 			all := newTally()
 			all.doubt(once, seen)
-			broken := ""
+			var broken strings.Builder
 			for _, p := range slices.Sorted(maps.Keys(seen.broken)) {
-				broken += string(p)
+				broken.WriteString(string(p))
 			}
-			if broken != tt.broken || len(all.once) != tt.once || (err == nil) != tt.known {
-				t.Errorf("broken %q, seen once %q, %v", broken, all.once, err)
+			if broken.String() != tt.broken || len(all.once) != tt.once || (err == nil) != tt.known {
+				t.Errorf("broken %q, seen once %q, %v", broken.String(), all.once, err)
 			}
 		})
 	}
