@@ -212,7 +212,7 @@ func TestActsWithoutAScheduler(t *testing.T) {
 		{[]string{"restart", "triage"}, exitNotRunning, "hint: heartbeat run starts it"},
 		{[]string{"cancel", "triage"}, exitNotRunning, "hint: heartbeat recover triage --on-orphan deadletter gives up what is in flight; heartbeat inbox drop ID takes out what is queued"},
 		{[]string{"restart"}, exitUsage, "name agents or --all"},
-		{[]string{"cancel"}, exitUsage, "expected \"<agents>"},
+		{[]string{"cancel"}, exitUsage, "<agents> is missing"},
 		{[]string{"cancel", "traige"}, exitError, "did you mean triage?"},
 	} {
 		if o := w.run(tt.args...); o.status != tt.status || o.stdout != "" || !strings.Contains(o.stderr, tt.stderr) {

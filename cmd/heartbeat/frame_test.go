@@ -39,7 +39,7 @@ func TestMessagesAndExitStatus(t *testing.T) {
 		{"an action that may be left out", []string{"approval", "x"}, 2, []string{"\"ask\" but got \"x\"\n"}},
 		{"a topic, near", []string{"help", "trigers"}, 2, []string{"no topic or command \"trigers\"\nhint: heartbeat help trigger"}},
 		{"unknown flag", []string{"send", "--foo"}, 2, []string{"unknown flag --foo", "hint: heartbeat send --help\n"}},
-		{"missing argument", []string{"attach"}, 2, []string{"cannot parse the command line: expected \"<agent>", "hint: heartbeat attach --help\n"}},
+		{"missing argument", []string{"attach"}, 2, []string{"cannot parse the command line: <agent> is missing\n", "hint: heartbeat attach --help\n"}},
 		{"no agent to send to", []string{"send"}, 2, []string{"cannot parse the command line: no agent is named", "hint: heartbeat send AGENT TEXT\n"}},
 		{"unknown output", []string{"version", "-o", "xml"}, 2, []string{"must be one of", "text"}},
 		{"unknown log level", []string{"version", "--log-level", "loud"}, 2, []string{"--log-level: \"loud\" is not a level: write debug, info, warn or error"}},

@@ -19,6 +19,7 @@ func misread(err error, root *kong.Node, args []string) error {
 	for _, r := range []struct{ said, told string }{
 		{`expected \S+ value but got "EOL" \(<EOL>\)$`, "a value is missing"},
 		{`missing value, expecting "<arg>.*"$`, "a value is missing"},
+		{`^expected "(<[^>]+>).*"$`, "$1 is missing"},
 		{`expected a valid \d+ bit u?int but got (".*")$`, "$1 is not a whole number"},
 		{`expected \S+ value but got (".*") \((?:short|long) flag\); perhaps try (\S+=)".*"\?$`, "a value is missing before $1; if that is the value, write $2$1"},
 		{`bool value must be .* but got `, "true or false, or no value at all, but not "},
