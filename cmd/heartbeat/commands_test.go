@@ -295,7 +295,7 @@ func TestRecoverCommand(t *testing.T) {
 	}
 	defer unlock()
 	o := w.run("recover", "--inbox", "agents/triage/.heartbeat/inbox.jsonl")
-	if o.status != 1 || !strings.Contains(o.stderr, "heartbeat runs there") || !strings.Contains(o.stderr, "hint: stop `heartbeat run` first\n") {
+	if o.status != 1 || !strings.Contains(o.stderr, "heartbeat runs there") || !strings.Contains(o.stderr, "hint: stop `heartbeat run` first, which may be another fleet's") {
 		t.Errorf("while a scheduler runs: %+v", o)
 	}
 }

@@ -65,11 +65,19 @@ func livesThere(cannot, path string) *BusyError {
 	if pid == 0 {
 		return e
 	}
-	if e.why += fmt.Sprintf(" (process %d)", pid); hook.StateOf(pid) == 'T' {
+	if e.why += numbered(pid); hook.StateOf(pid) == 'T' {
 		e.why += ", and a signal has stopped it"
 		e.hint = fmt.Sprintf("kill -CONT %d, then ", pid) + e.hint
 	}
 	return e
+}
+
+// numbered says which process it is; pid 0 is one that is not known.
+func numbered(pid int) string {
+	if pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (process %d)", pid)
 }
 
 // locked calls act with the hook lock held.

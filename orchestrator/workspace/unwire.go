@@ -271,4 +271,6 @@ func (e *RunningError) Error() string {
 }
 
 // Hint says what to do.
-func (e *RunningError) Hint() string { return "stop or reload `heartbeat run` first, then try again" }
+func (e *RunningError) Hint() string {
+	return "stop or reload `heartbeat run` first, which may be another fleet's: heartbeat status says it; then try again"
+}
