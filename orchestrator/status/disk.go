@@ -41,8 +41,10 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 	budgets := BudgetsOf(f, stateDir, now)
 	for _, a := range f.Agents {
 		on := look(a, stateDir)
-		if by, is := owner.RanByOther(a, owner.Origin{File: f.Path, StateDir: stateDir}); is && says[a.Name] == nil {
-			on.other = by.Text(a.Dir, flock.Holder(a.Dir)) + ": what is queued goes to its sessions"
+		if says[a.Name] == nil && on.running {
+			if by, is := owner.RanByOther(a, owner.Origin{File: f.Path, StateDir: stateDir}); is {
+				on.other = by.Text(a.Dir, flock.Holder(a.Dir)) + ": what is queued goes to its sessions"
+			}
 		}
 		if !on.running { // else the scheduler says it
 			on.budget = budgets.Spent(a)
