@@ -272,6 +272,21 @@ func TestCounter(t *testing.T) {
 	}
 }
 
+// TestACostCountsWhereFileTimesAreWholeSeconds: an answer came after the figure that is
+// about it, by their times. Budgets had its cost only when the next one came.
+func TestACostCountsWhereFileTimesAreWholeSeconds(t *testing.T) {
+	t.Parallel()
+	c := &Counter{}
+	c.Base(0)
+	c.Works(Of{Delivery: "1"}, at(0))
+	c.Take(asks(1), false)
+	c.Take(answers(2.4, "m", 10, 7), false)
+	c.Told(0.5, at(2))
+	if parts := c.Drain(); len(parts) != 1 || parts[0].Cost != 0.5 {
+		t.Errorf("the parts are %+v", parts)
+	}
+}
+
 // TestCounterLosesNothing: whenever it is drained, and however late lines come, the
 // parts add up to what the model has answered, and to what the client has told.
 func TestCounterLosesNothing(t *testing.T) {

@@ -46,18 +46,27 @@ func (s *share) paid(at time.Time) {
 // divide distributes the loose cost over the shares by the weight of their answers without
 // a cost, but for those that came after it was reported: the client tells the cost of an
 // answer a while later, and the next answer may be there when that is read. Were that paid
-// for as well, its own cost would go to the answer after it, and so on.
+// for as well, its own cost would go to the answer after it, and so on. Where all came after
+// it, as to a file system that keeps whole seconds, they have the cost, and are not paid for.
 func (c *Counter) divide() {
-	var all float64
-	for _, s := range c.shares {
-		all += s.weightAt(c.looseAt)
+	upTo, all := c.looseAt, c.weightAt(c.looseAt)
+	if all <= 0 {
+		upTo, all = time.Time{}, c.weightAt(time.Time{})
 	}
 	if all <= 0 || c.loose <= 0 {
 		return
 	}
 	for _, s := range c.shares {
-		s.sum.Cost += c.loose * s.weightAt(c.looseAt) / all
+		s.sum.Cost += c.loose * s.weightAt(upTo) / all
 		s.paid(c.looseAt)
 	}
 	c.loose = 0
+}
+
+// weightAt is the weight of all shares' answers up to a time.
+func (c *Counter) weightAt(at time.Time) (sum float64) {
+	for _, s := range c.shares {
+		sum += s.weightAt(at)
+	}
+	return sum
 }
