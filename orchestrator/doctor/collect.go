@@ -205,7 +205,7 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 	a.Running = flock.Held(cfg.Dir)
 	if a.Running {
 		a.Holder = flock.Holder(cfg.Dir)
-		if by, is := owner.RanByOther(cfg, owner.Origin{File: c.File, StateDir: c.StateDir}); is {
+		if by, is := owner.HadByOther(cfg, owner.Origin{File: c.File, StateDir: c.StateDir}); is {
 			a.Other = &by
 		}
 	}

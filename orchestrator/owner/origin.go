@@ -36,15 +36,11 @@ func (o Origin) Command() string {
 	return "heartbeat -f " + settings.Quote(o.File)
 }
 
-// RanByOther returns which fleet has run or applied an agent last, where that is another
-// one than now's and a run has the directory.
-func RanByOther(a *config.Agent, now Origin) (o Origin, is bool) {
-	if !flock.Held(a.Dir) {
-		return Origin{}, false
-	}
+// HadByOther returns which fleet has run or applied an agent last, where that is another
+// one than now's. Whether a run has the directory is the caller's to see.
+func HadByOther(a *config.Agent, now Origin) (o Origin, is bool) {
 	o = OriginOf(a)
-	is = o.File != "" && o.File != now.File && o.StateDir != now.StateDir
-	return o, is
+	return o, o.File != "" && o.File != now.File && o.StateDir != now.StateDir
 }
 
 // Text says who has the agent's directory; pid is the run's process, or 0.

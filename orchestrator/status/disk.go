@@ -42,7 +42,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 	for _, a := range f.Agents {
 		on := look(a, stateDir)
 		if says[a.Name] == nil && on.running {
-			if by, is := owner.RanByOther(a, owner.Origin{File: f.Path, StateDir: stateDir}); is {
+			if by, is := owner.HadByOther(a, owner.Origin{File: f.Path, StateDir: stateDir}); is {
 				on.other = by.Text(a.Dir, flock.Holder(a.Dir)) + ": what is queued goes to its sessions"
 			}
 		}
