@@ -59,12 +59,14 @@ func TryLock(path string) (unlock func() error, err error) {
 	return try(at(path))
 }
 
-// TryLockFolder is TryLock for a directory that must exist; a missing one is not
-// created.
+// LockFolder is Lock for a directory that must exist; a missing one is not created.
+func LockFolder(ctx context.Context, path string) (unlock func() error, err error) {
+	return wait(ctx, folder(path))
+}
+
+// TryLockFolder is TryLock for a directory that must exist.
 func TryLockFolder(path string) (unlock func() error, err error) {
-	t := at(path)
-	t.open = func(bool) (*os.File, error) { return openFolder(path) }
-	return try(t)
+	return try(folder(path))
 }
 
 // TryLockIn is TryLock for a file of a folder.
@@ -107,6 +109,12 @@ func at(path string) target {
 		open:  func(create bool) (*os.File, error) { return open(path, create) },
 		stat:  func() (fs.FileInfo, error) { return os.Lstat(filepath.Clean(path)) },
 	}
+}
+
+func folder(path string) target {
+	t := at(path)
+	t.open = func(bool) (*os.File, error) { return openFolder(path) }
+	return t
 }
 
 func in(f Folder, name string) target {

@@ -279,11 +279,8 @@ func (c *collector) apply(cfg *config.Agent) error {
 	if err != nil {
 		return err
 	}
-	p, err := workspace.New(cfg, c.StateDir, h)
-	if err != nil {
-		return err
-	}
-	return p.Apply()
+	_, err = workspace.Apply(cfg, c.StateDir, h)
+	return err
 }
 
 // short is a path relative to dir where it lies in it.

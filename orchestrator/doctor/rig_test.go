@@ -168,9 +168,8 @@ func (r *rig) apply() {
 	r.t.Helper()
 	h, err := workspace.FindHook(r.self, r.state)
 	r.must(err)
-	p, err := workspace.New(r.agent, r.state, h)
+	_, err = workspace.Apply(r.agent, r.state, h)
 	r.must(err)
-	r.must(p.Apply())
 }
 
 // hook is the program that the applied hooks name.

@@ -44,7 +44,7 @@ type record struct {
 	original []byte
 	fresh    bool   // not on disk yet
 	fuller   bool   // than on disk: it has absorbed others
-	kept     string // the folder that it is in
+	kept     string // the folder that it is in, or will be
 }
 
 // The files of a record.
@@ -149,7 +149,8 @@ func recordDir(stateDir, path string) string {
 // applied returns the record of a settings file, or nil: this fleet's, with what
 // others say about the file, or one from before its folder was moved.
 func (p *Plan) applied(path string) (*record, error) {
-	r, err := recorded(recordDir(p.stateDir, path))
+	own := recordDir(p.stateDir, path)
+	r, err := recorded(own)
 	if err != nil {
 		return nil, err
 	}
@@ -161,20 +162,27 @@ func (p *Plan) applied(path string) (*record, error) {
 	}
 	if r == nil { // the smallest original has the least of ours
 		first := slices.MinFunc(others, func(a, b *record) int { return cmp.Compare(len(a.original), len(b.original)) })
-		r = &record{Path: path, Existed: first.Existed, MadeFolder: first.MadeFolder, original: first.original, fresh: true}
+		r = &record{Path: path, Existed: first.Existed, MadeFolder: first.MadeFolder, original: first.original, fresh: true, kept: own}
 	}
 	for _, o := range others {
-		if slices.Contains(r.Also, o.kept) {
-			continue
-		}
-		r.Earlier, r.fuller = append(r.Earlier, o.merged()...), true
-		for _, kept := range append([]string{o.kept}, o.Also...) { // what it had absorbed comes with it
-			if kept != recordDir(p.stateDir, path) && !slices.Contains(r.Also, kept) {
-				r.Also = append(r.Also, kept)
-			}
-		}
+		r.absorb(o)
 	}
 	return r, nil
+}
+
+// absorb adds what another record says about the file, which may have been written since
+// r was.
+func (r *record) absorb(o *record) {
+	for _, m := range o.merged() {
+		if !slices.ContainsFunc(r.merged(), func(have settings.Want) bool { return sameWant(have, m) }) {
+			r.Earlier, r.fuller = append(r.Earlier, m), true
+		}
+	}
+	for _, kept := range append([]string{o.kept}, o.Also...) { // what it had absorbed comes with it
+		if kept != r.kept && !slices.Contains(r.Also, kept) {
+			r.Also, r.fuller = append(r.Also, kept), true
+		}
+	}
 }
 
 // recorded returns the record that is kept in a folder, or nil.

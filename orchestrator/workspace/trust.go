@@ -42,7 +42,7 @@ func (e *NeverStartedError) Hint() string {
 func Trust(a *config.Agent, dryRun bool) (Item, error) {
 	p := &Plan{Agent: a}
 	path := p.clientFile()
-	item, err := p.trust(path, dryRun)
+	item, err := asItIs(func() (Item, error) { return p.trust(path, dryRun) })
 	if err != nil {
 		if _, ok := errors.AsType[*NeverStartedError](err); !ok {
 			err = fmt.Errorf("cannot trust the workspace of agent %q: %w", a.Name, err)
@@ -119,8 +119,11 @@ func replaceClientFile(path string, before, after []byte) error {
 	if err != nil {
 		return err
 	}
-	if now, err := durable.Read(path, maxClientFile); err != nil || !bytes.Equal(now, before) {
-		return errors.Join(fmt.Errorf("cannot write %q: somebody else changed it meanwhile", path), err)
+	switch now, err := durable.Read(path, maxClientFile); {
+	case err != nil:
+		return err
+	case !bytes.Equal(now, before):
+		return fmt.Errorf("cannot write %q: %w", path, errChanged)
 	}
 	folder, err := durable.Open(filepath.Dir(path))
 	if err != nil {

@@ -250,13 +250,8 @@ func (p *Plan) Unapply() error {
 		}
 		defer release()
 	}
-	if err := p.sweep(); err != nil {
+	if err := p.perform(); err != nil {
 		return fmt.Errorf("cannot unwire agent %q: %w", p.Agent.Name, err)
-	}
-	for _, step := range p.steps {
-		if err := step(); err != nil {
-			return fmt.Errorf("cannot unwire agent %q: %w", p.Agent.Name, err)
-		}
 	}
 	return nil
 }

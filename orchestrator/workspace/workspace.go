@@ -92,19 +92,39 @@ func New(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
 	return p, nil
 }
 
-// Apply plans and applies for an agent while nobody else does: parallel applies run
-// one after the other, each with what the one before left.
+// Apply plans and applies for an agent while no other apply of this fleet does:
+// parallel ones run one after the other, each with what the one before left. What
+// others change meanwhile (a client that keeps a permission, a person, another fleet
+// in the same directory) is planned for again.
 func Apply(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
 	unlock, err := lock(stateDir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot wire agent %q: %w", a.Name, err)
 	}
 	defer unlock()
-	p, err := New(a, stateDir, h)
-	if err != nil {
-		return nil, err
+	return asItIs(func() (*Plan, error) {
+		p, err := New(a, stateDir, h)
+		if err != nil {
+			return nil, err
+		}
+		return p, p.run()
+	})
+}
+
+// errChanged means that a file is no longer what was planned for.
+var errChanged = errors.New("somebody else changed it meanwhile")
+
+// mostPlans is far more than who writes a file now and then makes necessary.
+const mostPlans = 100
+
+// asItIs plans and performs again as long as somebody else changes a file in between.
+func asItIs[T any](perform func() (T, error)) (T, error) {
+	for plans := 1; ; plans++ {
+		done, err := perform()
+		if !errors.Is(err, errChanged) || plans == mostPlans {
+			return done, err
+		}
 	}
-	return p, p.run()
 }
 
 func (p *Plan) plan() error {
@@ -270,28 +290,36 @@ func (p *Plan) Changes() bool {
 	return slices.ContainsFunc(p.Items, func(i Item) bool { return i.Change != Unchanged })
 }
 
-// Apply does what was planned. After an error, planning and applying again
+// run wires. The caller holds the lock. After an error, planning and running again
 // continues from what is there.
-func (p *Plan) Apply() error {
-	unlock, err := lock(p.stateDir)
+func (p *Plan) run() error {
+	err := p.hook.Install()
+	if err == nil {
+		err = p.perform()
+	}
 	if err != nil {
 		return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)
 	}
-	defer unlock()
-	return p.run()
+	return nil
 }
 
-// run does the steps. The caller holds the lock.
-func (p *Plan) run() error {
-	if err := p.sweep(); err != nil {
-		return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)
+// perform does the steps while no other fleet changes the directory.
+func (p *Plan) perform() error {
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	unlock, err := flock.LockFolder(ctx, p.Agent.Home)
+	switch {
+	case err == nil:
+		defer unlock()
+	case !missing(err): // else it is made by a step, or there is none
+		return err
 	}
-	if err := p.hook.Install(); err != nil {
-		return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)
+	if err := p.sweep(); err != nil {
+		return err
 	}
 	for _, step := range p.steps {
 		if err := step(); err != nil {
-			return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)
+			return err
 		}
 	}
 	return nil

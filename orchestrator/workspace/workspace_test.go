@@ -3,10 +3,12 @@ package workspace
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,8 +84,8 @@ func (b *bench) plan() *Plan {
 
 func (b *bench) apply() *Plan {
 	b.t.Helper()
-	p := b.plan()
-	if err := p.Apply(); err != nil {
+	p, err := Apply(b.agent, b.state, b.hook)
+	if err != nil {
 		b.t.Fatal(err)
 	}
 	return p
@@ -332,7 +334,7 @@ func TestLinksOutOfTheDirectoryAreRefused(t *testing.T) {
 			}
 			p, err := New(b.agent, b.state, b.hook)
 			if err == nil {
-				err = p.Apply()
+				err = p.run()
 			}
 			var link *linkError
 			if !errors.As(err, &link) || link.Hint() == "" {
@@ -366,7 +368,7 @@ func TestAFileChangedMeanwhileIsLeftAlone(t *testing.T) {
 	b.put(".claude/settings.json", `{"model": "opus"}`)
 	p := b.plan()
 	b.put(".claude/settings.json", `{"model": "sonnet"}`)
-	if err := p.Apply(); err == nil {
+	if err := p.run(); err == nil {
 		t.Error("a change by somebody else was overwritten")
 	}
 	if got := b.get(".claude/settings.json"); got != `{"model": "sonnet"}` {
@@ -375,6 +377,36 @@ func TestAFileChangedMeanwhileIsLeftAlone(t *testing.T) {
 	b.apply() // planning again goes on
 	if r := b.hooks(".claude/settings.json"); len(r.Hooks) != len(client.Claude.Hooks.Installed) {
 		t.Errorf("%d hooks after planning again", len(r.Hooks))
+	}
+}
+
+// TestTwoFleetsApplyAtOnce: an apply failed when the scheduler of another fleet, which was
+// the same file under its name of before, wired the directory for a session.
+func TestTwoFleetsApplyAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply()
+	var fleets sync.WaitGroup
+	for _, name := range []string{"one", "two", "three"} {
+		state := filepath.Join(filepath.Dir(b.state), name)
+		if err := os.Mkdir(state, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		fleets.Go(func() {
+			for n := range 20 {
+				a := *b.agent
+				a.Permissions.Allow = []string{fmt.Sprintf("Bash(%s %d *)", name, n)}
+				if _, err := Apply(&a, state, b.hook); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+	fleets.Wait()
+	b.apply()
+	r := b.hooks(".claude/settings.json")
+	if got := strings.Join(r.Allow, " "); got != "Read "+sign || len(r.Hooks) != len(client.Claude.Hooks.Installed) {
+		t.Errorf("what the last one alone applies: %d hooks, allowed %s", len(r.Hooks), got)
 	}
 }
 
@@ -473,7 +505,7 @@ func TestARevokedPermissionGoesAfterApplysThatFailed(t *testing.T) {
 			p := b.plan()
 			before := b.get(".claude/settings.json")
 			b.put(".claude/settings.json", before+"\n") // meanwhile
-			if err := p.Apply(); err == nil {
+			if err := p.run(); err == nil {
 				t.Fatal("it was written although somebody else did, too")
 			}
 		}
