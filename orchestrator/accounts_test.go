@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -502,6 +503,28 @@ func TestALimitNight(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestALimitIsKeptWhenItsAgentIsParked: a run that was killed a moment later told the next
+// one nothing, which had each conversation refused once more.
+func TestALimitIsKeptWhenItsAgentIsParked(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		r.set("a", ends(session.Outcome{
+			Why: hook.EndAPIFailure, Detail: "rate_limit", Bound: true, Refused: saidTwice(time.Now().Add(time.Hour)),
+		}))
+		r.send("a", 1)
+		defer r.run()()
+		for range time.Minute / time.Millisecond {
+			if r.sleep(time.Millisecond); r.state("a").State == Parked {
+				break
+			}
+		}
+		r.want("a", Parked)
+		if kept, err := account.Read(filepath.Join(r.dir, "state")); err != nil || len(kept) != 1 {
+			t.Errorf("kept: %v, %v", kept, err)
+		}
+	})
 }
 
 // TestWhatFollowsALimit walks what else ends a parking or does not: on-limit: hold

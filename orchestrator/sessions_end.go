@@ -47,6 +47,9 @@ func (c course) ended(b launched, o session.Outcome) {
 		c.m.Ended(end, now, agent.Roll())
 		c.m.cancels(cancelled{found.Outcome, err})
 	})
+	if end.Parks != nil { // a run that knows nothing of it has each agent refused once more
+		c.behind.Now(account.Path(c.opt.StateDir))
+	}
 }
 
 // conversed forgets a conversation that does not exist: its first session never

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -83,6 +84,20 @@ func (w *Behind) Flush() {
 	defer w.mu.Unlock()
 	for len(w.busy) > 0 {
 		w.done.Wait()
+	}
+}
+
+// Now returns when what was asked for a file is written, without the delay.
+func (w *Behind) Now(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.busy[path] || w.writes[path] != nil {
+		if w.busy[path] {
+			w.done.Wait()
+			continue
+		}
+		w.order = slices.DeleteFunc(w.order, func(p string) bool { return p == path })
+		w.doLocked(path)
 	}
 }
 

@@ -43,6 +43,26 @@ func TestOnlyTheLastWriteOfAFileIsDone(t *testing.T) {
 	})
 }
 
+// TestWhoCannotWaitHasOneFileWritten, after a write of it that is under way.
+func TestWhoCannotWaitHasOneFileWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := NewBehind(time.Hour)
+		var wrote []string
+		w.Now("a")
+		for _, path := range []string{"a", "b"} {
+			w.Put(path, func() { time.Sleep(time.Second); wrote = append(wrote, path) })
+		}
+		go w.Now("a")
+		synctest.Wait()
+		w.Put("a", func() { wrote = append(wrote, "a again") })
+		w.Now("a")
+		if want := []string{"a", "a again"}; !slices.Equal(wrote, want) {
+			t.Errorf("wrote %q, want %q", wrote, want)
+		}
+	})
+}
+
 // TestWritesOfOneFileDoNotOverlap: what was asked for while a file is being
 // written comes after it, and flush waits for both.
 func TestWritesOfOneFileDoNotOverlap(t *testing.T) {
