@@ -61,9 +61,16 @@ func (f form) thin() int {
 	return thin
 }
 
-// calls is how many calls each event of the undisturbed session makes that
+// calls is how many calls each event of the undisturbed session of each form makes that
 // change something; the queue of fill is drained in that one session.
-func calls(t testing.TB, f form) (calls []int) {
+func calls(t testing.TB, of []form) [][]int {
+	t.Helper()
+	made := make([][]int, len(of))
+	atOnce(len(of), len(of), func(i int) { made[i] = callsOf(t, of[i]) })
+	return made
+}
+
+func callsOf(t testing.TB, f form) (calls []int) {
 	t.Helper()
 	inLab(t, f, inbox.Retry, func(l *lab) {
 		l.fill()
@@ -100,8 +107,9 @@ func TestKillBeforeEveryCall(t *testing.T) {
 	turn := testbed.Turn(t, 4*thin)
 	var jobs []job
 	totals := map[string]*tally{}
-	for _, f := range allForms {
-		for tick, made := range calls(t, f) {
+	of := calls(t, allForms)
+	for n, f := range allForms {
+		for tick, made := range of[n] {
 			for i, p := range policies {
 				for j, u := range followUps {
 					is := job{f, p, u, tick, turn + apart*(i*len(followUps)+j)}

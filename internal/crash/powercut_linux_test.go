@@ -49,9 +49,9 @@ func TestPowerCut(t *testing.T) {
 	}
 	// A hook saves more when a second has passed since the one before: a slow
 	// machine must not count calls that a faster moment does not make.
-	fewest := calls(t, session)
+	fewest := callsOf(t, session)
 	for range 2 {
-		for tick, n := range calls(t, session) {
+		for tick, n := range callsOf(t, session) {
 			fewest[tick] = min(fewest[tick], n)
 		}
 	}

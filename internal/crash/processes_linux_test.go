@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,16 +52,18 @@ func TestSendIsKilled(t *testing.T) {
 	for _, tail := range []string{"", "alpha: before\n", "alpha: before\nbeta: unfinished"} {
 		t.Run(fmt.Sprintf("%d bytes queued", len(tail)), func(t *testing.T) {
 			t.Parallel()
-			points := 0
-			for n := 1; ; n++ {
-				killed := false
-				inLab(t, wiredStderr, inbox.Retry, func(l *lab) { killed = l.sendKilled(tail, n) })
-				if !killed {
-					break
-				}
-				points++
+			var points atomic.Int64
+			const width = 12
+			for first := 1; int(points.Load()) == first-1; first += width { // until one is not killed
+				atOnce(width, width, func(i int) {
+					inLab(t, wiredStderr, inbox.Retry, func(l *lab) {
+						if l.sendKilled(tail, first+i) {
+							points.Add(1)
+						}
+					})
+				})
 			}
-			t.Logf("%d kill points", points)
+			t.Logf("%d kill points", points.Load())
 		})
 	}
 }

@@ -25,11 +25,13 @@ func TestRandomKills(t *testing.T) {
 		}
 	}
 	totals := make([]tally, len(forms)*len(policies))
-	atOnce(12, max(len(totals), want/killsEach), func(i int) {
+	queues := max(3*len(totals), want/killsEach)
+	each := (want + queues - 1) / queues
+	atOnce(24, queues, func(i int) {
 		kind := i % len(totals)
 		inLab(t, forms[kind/len(policies)], policies[kind%len(policies)], func(l *lab) {
 			r := testbed.Chance(t, fmt.Sprint("lab ", i))
-			for l.record.Count().Interruptions < min(killsEach, want/len(totals)) {
+			for l.record.Count().Interruptions < each {
 				l.round(r)
 			}
 			l.drain()
@@ -44,7 +46,7 @@ func TestRandomKills(t *testing.T) {
 	t.Logf("all: %s", all)
 }
 
-// killsEach is how many random kills one queue lives through.
+// killsEach is how many random kills one queue lives through at most.
 const killsEach = 250
 
 // forms are those with the strictest promises.
@@ -127,19 +129,22 @@ func TestRecoverIsKilledToo(t *testing.T) {
 	var points []double
 	const stride = 397 // with no common divisor with the number of policies
 	n := testbed.Turn(t, stride)
-	for _, f := range forms {
-		for tick, made := range calls(t, f) {
+	of := calls(t, forms)
+	for i, f := range forms {
+		for tick, made := range of[i] {
 			for call := 1; call <= made; call++ {
 				for _, p := range policies {
 					totals[p] = new(tally)
 					if n++; n%testbed.Stride(stride) == 0 {
-						points = append(points, double{p, f, tick, call, n / stride})
+						for lane := range doubleLanes {
+							points = append(points, double{p, f, tick, call, n / stride, lane})
+						}
 					}
 				}
 			}
 		}
 	}
-	atOnce(12, len(points), func(i int) {
+	atOnce(24, len(points), func(i int) {
 		p := points[i]
 		inLab(t, p.form, p.policy, func(l *lab) { p.run(l, totals[p.policy]) })
 	})
@@ -151,14 +156,18 @@ func TestRecoverIsKilledToo(t *testing.T) {
 	t.Logf("all: %s", all)
 }
 
-// double is one kill of a hook, after which the recovery is killed at each of
-// its points.
+// double is one kill of a hook, after which the recovery is killed at each point of
+// a lane.
 type double struct {
 	policy     inbox.OrphanPolicy
 	form       form
 	tick, call int
 	turn       int // the sample's first point
+	lane       int
 }
+
+// doubleLanes share the points of one recovery: most of the time is waiting.
+const doubleLanes = 5
 
 func (d double) run(l *lab, c *tally) {
 	l.fill()
@@ -170,7 +179,8 @@ func (d double) run(l *lab, c *tally) {
 	l.die()
 	before := l.picture()
 	const thin = 4
-	for n := 1 + d.turn%testbed.Stride(thin); ; n += testbed.Stride(thin) {
+	stride := testbed.Stride(thin)
+	for n := 1 + d.turn%stride + d.lane*stride; ; n += doubleLanes * stride {
 		l.restore(before)
 		o := l.recoverOrphan(n)
 		if !o.Killed {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -16,35 +15,8 @@ import (
 	"heartbeat/internal/testbed"
 )
 
-// TestMain is the soak, too: it starts itself again in a namespace.
-func TestMain(m *testing.M) {
-	if os.Getenv("HEARTBEAT_SOAK_TEST") != "" {
-		main()
-		return
-	}
-	os.Exit(testbed.Run(m))
-}
-
-// TestASliceOfTheSoak is a short one with a new seed each time.
-func TestASliceOfTheSoak(t *testing.T) {
-	t.Parallel()
-	cmd := exec.Command(os.Args[0], "--agents", "6", "--for", "6s", "--rate", "3", "--every", "300ms", "-o", "json", "--dir", t.TempDir())
-	cmd.Env = append(os.Environ(), "HEARTBEAT_SOAK_TEST=1")
-	var out, errOut bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errOut
-	err := cmd.Run()
-	t.Logf("%s", errOut.String())
-	var r report
-	if jsonErr := json.Unmarshal(out.Bytes(), &r); jsonErr != nil {
-		t.Fatalf("%v, %v: %s", err, jsonErr, out.String())
-	}
-	for _, f := range r.Findings {
-		t.Errorf("broken: %s", f)
-	}
-	if err != nil || r.Given < 5 || len(r.Done) < 3 {
-		t.Errorf("%v: %+v", err, r)
-	}
-}
+// TestMain keeps what the tests write in memory.
+func TestMain(m *testing.M) { os.Exit(testbed.Run(m)) }
 
 // made is a made-up run of two agents: what it left in its folder.
 type made struct {
