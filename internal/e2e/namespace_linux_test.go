@@ -59,7 +59,7 @@ func asManyAtOnce() {
 	if said {
 		return
 	}
-	each := 20
+	each := 16
 	if _, err := realClientPath(); err == nil {
 		each = 3
 	}
