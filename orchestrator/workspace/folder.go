@@ -226,6 +226,15 @@ func (p *Plan) sweep() error {
 	return errors.Join(errs...)
 }
 
+// stands makes sure that a settings file is on disk as planned, before it is forgotten what
+// else it may contain: also where there was nothing to write, another may have written.
+func (p *Plan) stands(path string, planned []byte) error {
+	if err := p.unchanged(path, planned); err != nil {
+		return err
+	}
+	return p.sync(path)
+}
+
 // sync writes a settings file as it is now, and its name, to the disk.
 func (p *Plan) sync(path string) error {
 	folder, err := within(p.Agent.Dir, filepath.Base(filepath.Dir(path)))

@@ -212,15 +212,6 @@ func recorded(dir string) (*record, error) {
 // time, then what refers to it.
 func (p *Plan) keep(r *record) error {
 	dir := recordDir(p.stateDir, r.Path)
-	if r.fresh {
-		now, err := recorded(dir)
-		if err != nil {
-			return err
-		}
-		if now != nil {
-			return fmt.Errorf("cannot write %q: another apply was faster", r.Path)
-		}
-	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("cannot keep the original of %q: %w", r.Path, err)
 	}
@@ -234,8 +225,8 @@ func (p *Plan) keep(r *record) error {
 
 // settle forgets what a settings file is known to contain no more: it is on disk as
 // planned. This fleet's record contains all that the others do.
-func (p *Plan) settle(r *record) error {
-	if err := p.sync(r.Path); err != nil {
+func (p *Plan) settle(r *record, planned []byte) error {
+	if err := p.stands(r.Path, planned); err != nil {
 		return err
 	}
 	if err := dropRecords(r.Also); err != nil {
@@ -246,8 +237,8 @@ func (p *Plan) settle(r *record) error {
 }
 
 // forget removes the record of a settings file that contains nothing of ours.
-func (p *Plan) forget(r *record) error {
-	if err := p.sync(r.Path); err != nil {
+func (p *Plan) forget(r *record, planned []byte) error {
+	if err := p.stands(r.Path, planned); err != nil {
 		return err
 	}
 	return dropRecords(append([]string{recordDir(p.stateDir, r.Path)}, r.Also...))

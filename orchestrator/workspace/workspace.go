@@ -203,7 +203,7 @@ func (p *Plan) planSettings(path string, want settings.Want) error {
 		p.steps = append(p.steps, func() error { return p.write(path, current, next) })
 	}
 	if len(now.Earlier)+len(now.Also) > 0 {
-		p.steps = append(p.steps, func() error { return p.settle(settled) })
+		p.steps = append(p.steps, func() error { return p.settle(settled, next) })
 	}
 	return nil
 }
@@ -224,6 +224,7 @@ func (p *Plan) planRetiring(path string) error {
 	}
 	switch {
 	case current == nil:
+		next = nil
 	case next == nil:
 		p.file(path, current, nil)
 		p.steps = append(p.steps, func() error { return p.remove(path, current, rec.MadeFolder) })
@@ -233,7 +234,7 @@ func (p *Plan) planRetiring(path string) error {
 			p.steps = append(p.steps, func() error { return p.write(path, current, next) })
 		}
 	}
-	p.steps = append(p.steps, func() error { return p.forget(rec) })
+	p.steps = append(p.steps, func() error { return p.forget(rec, next) })
 	return nil
 }
 

@@ -410,6 +410,45 @@ func TestTwoFleetsApplyAtOnce(t *testing.T) {
 	}
 }
 
+// TestWhatAnotherFleetWritesMeanwhileStaysOnRecord, also where this fleet finds nothing to
+// write: what the other had been allowed stayed in the file for good.
+func TestWhatAnotherFleetWritesMeanwhileStaysOnRecord(t *testing.T) {
+	t.Parallel()
+	for _, leaves := range []bool{false, true} {
+		t.Run(fmt.Sprint("this fleet leaves the file: ", leaves), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			other := *b
+			other.state = filepath.Join(filepath.Dir(b.state), "other")
+			if err := os.Mkdir(other.state, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			other.apply()
+			this, more := *b.agent, *b.agent
+			if leaves {
+				this.Settings = config.SettingsLocal
+				if err := os.Remove(b.path(".claude/settings.json")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p, err := New(&this, b.state, b.hook)
+			if err != nil {
+				t.Fatal(err)
+			}
+			more.Permissions.Allow = []string{"Bash(make *)"}
+			other.agent = &more
+			other.apply()
+			if err := p.run(); !errors.Is(err, errChanged) {
+				t.Errorf("what was planned for the file of before: %v", err)
+			}
+			b.apply()
+			if got := strings.Join(b.hooks(".claude/settings.json").Allow, " "); strings.Contains(got, "make") {
+				t.Errorf("this fleet alone allows %s", got)
+			}
+		})
+	}
+}
+
 func TestForeignHooksAndDisabledHooks(t *testing.T) {
 	t.Parallel()
 	stop := `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"lint"}]}]}}`
