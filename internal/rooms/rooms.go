@@ -55,8 +55,8 @@ var allowed = map[string][]string{
 	"orchestrator/status":   {"orchestrator/usage", "orchestrator/approval", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "hook/settings", "orchestrator/explain", "orchestrator/firing", "orchestrator/memory", "orchestrator/owner", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
 	"orchestrator/firing":   {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/oldqueue": {"config", "hook/flock", "hook/inbox", "orchestrator/later", "orchestrator/owner", "orchestrator/queue", "orchestrator/state", "orchestrator/status"},
-	"orchestrator/owner":    {"config", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
-	"orchestrator/claim":    {"config", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},
+	"orchestrator/owner":    {"config", "hook", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
+	"orchestrator/claim":    {"config", "hook", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},
 	"orchestrator/launch":   {"orchestrator/usage", "config", "hook", "hook/client", "hook/inbox", "ptyrun", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
 	"orchestrator/agent":    {"orchestrator/usage", "config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/memory", "orchestrator/session", "orchestrator/status", "sources"},
 	"orchestrator": {

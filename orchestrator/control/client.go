@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -75,11 +74,7 @@ func MuteOf(err error, seen time.Time) *status.Mute {
 
 // Error says who did not answer, and for how long.
 func (e *NoAnswerError) Error() string {
-	who := "the running scheduler"
-	if e.PID > 0 {
-		who += " (process " + strconv.Itoa(e.PID) + ")"
-	}
-	return fmt.Sprintf("cannot reach %s: it has not answered within %s", who, e.Wait.Round(100*time.Millisecond))
+	return fmt.Sprintf("cannot reach the running scheduler%s: it has not answered within %s", hook.Numbered(e.PID), e.Wait.Round(100*time.Millisecond))
 }
 
 // Hint says what to do.

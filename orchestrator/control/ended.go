@@ -3,8 +3,9 @@ package control
 import (
 	"errors"
 	"io"
-	"strconv"
 	"syscall"
+
+	"heartbeat/hook"
 )
 
 // EndedError means that a scheduler had the request, and ended before it answered: it may
@@ -18,11 +19,7 @@ type EndedError struct {
 
 // Error says what is not known.
 func (e *EndedError) Error() string {
-	who := "the scheduler"
-	if e.PID > 0 {
-		who += " (process " + strconv.Itoa(e.PID) + ")"
-	}
-	return "cannot tell the answer to " + e.What + ": " + who + " ended before it answered"
+	return "cannot tell the answer to " + e.What + ": the scheduler" + hook.Numbered(e.PID) + " ended before it answered"
 }
 
 // Hint says what to do.

@@ -263,14 +263,14 @@ func checkLocks(_ *Facts, a *Agent) []Finding {
 			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, inbox.SessionLock) + " is held, and not by the session on record",
 			Why: "no session can start", Fix: "fuser -v " + settings.Quote(filepath.Join(beside, inbox.SessionLock)),
 		})
-	case q.SessionHeld && q.ShimStopped:
+	case q.SessionHeld && q.ShimHalt.By != "":
 		found = append(found, Finding{
-			Severity: Error, Code: "lock-stuck", Seen: fmt.Sprintf("a signal has stopped the session (process %d)", q.Shim.PID),
-			Why: "nothing watches or ends it, and no other can start", Fix: fmt.Sprintf("kill -CONT %d", q.Shim.PID),
+			Severity: Error, Code: "lock-stuck", Seen: q.ShimHalt.By + " has stopped the session" + hook.Numbered(q.Shim.PID),
+			Why: "nothing watches or ends it, and no other can start", Fix: q.ShimHalt.Do,
 		})
 	case q.SessionHeld && !a.Running && q.Phase != hook.Ending && q.Phase != hook.Ended:
 		found = append(found, Finding{
-			Severity: Warning, Code: "session-without-run", Seen: fmt.Sprintf("a session lives (process %d), and no `heartbeat run` holds the directory", q.Shim.PID),
+			Severity: Warning, Code: "session-without-run", Seen: "a session lives" + hook.Numbered(q.Shim.PID) + ", and no `heartbeat run` holds the directory",
 			Why: "it ends by itself within its grace; if it does not, nothing starts here", Fix: a.command("status"),
 		})
 	}

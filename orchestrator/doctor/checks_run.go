@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"heartbeat/hook"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/memory"
@@ -273,7 +274,7 @@ func checkReplaced(f *Facts, a *Agent) []Finding {
 		seen = a.Config.Dir + " is gone while heartbeat runs it"
 	}
 	return []Finding{{
-		Severity: Error, Code: "directory-replaced", Seen: fmt.Sprintf("%s (process %d)", seen, f.Scheduler.PID),
+		Severity: Error, Code: "directory-replaced", Seen: seen + hook.Numbered(f.Scheduler.PID),
 		Why: "what is queued there may not be seen, and nothing keeps a second heartbeat out",
 		Fix: a.command("apply") + "; if this stays, restart heartbeat run",
 	}}

@@ -218,8 +218,9 @@ func (q *Queue) locks(a *config.Agent, beside string) {
 	r, err := hook.ReadRecord(a.Home)
 	if q.RecordErr = err; r != nil {
 		q.Shim, q.Phase = r.Shim, r.Phase
-		q.ShimAlive = session.Alive(r.Shim)
-		q.ShimStopped = q.ShimAlive && hook.StateOf(r.Shim.PID) == 'T'
+		if q.ShimAlive = session.Alive(r.Shim); q.ShimAlive {
+			q.ShimHalt = hook.HaltOf(r.Shim.PID, hook.StateOf(r.Shim.PID))
+		}
 	}
 }
 

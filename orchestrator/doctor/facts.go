@@ -257,12 +257,12 @@ type Queue struct {
 	// HookLockHeld means that it was held at each look for a second.
 	HookLockHeld bool
 	// SessionHeld means that a session's shim holds its lock; Shim is what the
-	// record says of it, ShimAlive whether it lives, ShimStopped whether a signal has
+	// record says of it, ShimAlive whether it lives, ShimHalt whether something has
 	// stopped it.
 	SessionHeld bool
 	Shim        hook.Process
 	ShimAlive   bool
-	ShimStopped bool
+	ShimHalt    hook.Halt
 	RecordErr   error
 	Phase       hook.Phase
 	Temps       []string

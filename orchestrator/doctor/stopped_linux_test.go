@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 	"heartbeat/ptyrun"
 )
 
@@ -36,5 +37,9 @@ func TestAStoppedSessionIsFound(t *testing.T) {
 	r.must(err)
 	if found := find(r.findings(), "lock-stuck"); found == nil || !strings.HasPrefix(found.Fix, "kill -CONT") {
 		t.Errorf("of one that a signal has stopped: %+v", found)
+	}
+	defer testbed.Debugged(t, shim.Process.Pid)()
+	if found := find(r.findings(), "lock-stuck"); found == nil || !strings.HasPrefix(found.Fix, "let the debugger") {
+		t.Errorf("of one that a debugger has stopped: %+v", found)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"heartbeat/config"
+	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
@@ -45,11 +46,7 @@ func HadByOther(a *config.Agent, now Origin) (o Origin, is bool) {
 
 // Text says who has the agent's directory; pid is the run's process, or 0.
 func (o Origin) Text(dir string, pid int) string {
-	who := "another heartbeat"
-	if pid > 0 {
-		who += fmt.Sprintf(" (process %d)", pid)
-	}
-	return fmt.Sprintf("%s runs %s; the fleet that had it last is %q", who, dir, o.File)
+	return fmt.Sprintf("another heartbeat%s runs %s; the fleet that had it last is %q", hook.Numbered(pid), dir, o.File)
 }
 
 // Left is the state of a fleet that has another name now: its folder was moved, or

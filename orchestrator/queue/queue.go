@@ -65,19 +65,12 @@ func livesThere(cannot, path string) *BusyError {
 	if pid == 0 {
 		return e
 	}
-	if e.why += numbered(pid); hook.StateOf(pid) == 'T' {
-		e.why += ", and a signal has stopped it"
-		e.hint = fmt.Sprintf("kill -CONT %d, then ", pid) + e.hint
+	e.why += hook.Numbered(pid)
+	if halt := hook.HaltOf(pid, hook.StateOf(pid)); halt.By != "" {
+		e.why += ", and " + halt.By + " has stopped it"
+		e.hint = halt.Do + ", then " + e.hint
 	}
 	return e
-}
-
-// numbered says which process it is; pid 0 is one that is not known.
-func numbered(pid int) string {
-	if pid == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (process %d)", pid)
 }
 
 // locked calls act with the hook lock held.

@@ -77,7 +77,7 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 	unlockDir, err := flock.TryLockFolder(r.Dir)
 	if errors.Is(err, flock.ErrHeld) {
 		return "", nil, &BusyError{
-			why:  fmt.Sprintf("cannot recover %q: heartbeat runs there%s, and recovers by itself", r.Dir, numbered(flock.Holder(r.Dir))),
+			why:  fmt.Sprintf("cannot recover %q: heartbeat runs there%s, and recovers by itself", r.Dir, hook.Numbered(flock.Holder(r.Dir))),
 			hint: "stop `heartbeat run` first, which may be another fleet's: heartbeat status says it",
 		}
 	}

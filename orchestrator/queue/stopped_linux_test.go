@@ -14,6 +14,7 @@ import (
 
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 )
 
 // TestAStoppedSessionIsNamed: the next run could not recover what a stopped session of a
@@ -58,12 +59,18 @@ func TestAStoppedSessionIsNamed(t *testing.T) {
 	if _, err := syscall.Wait4(shim.Process.Pid, nil, syscall.WUNTRACED, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = Recover(t.Context(), OfAgent(a, ""))
-	busy, ok := errors.AsType[*BusyError](err)
-	if !ok || !strings.Contains(err.Error(), fmt.Sprintf("(process %d), and a signal has stopped it", shim.Process.Pid)) {
-		t.Fatal(err)
+	refused := func(by, do string) {
+		t.Helper()
+		_, _, err = Recover(t.Context(), OfAgent(a, ""))
+		busy, ok := errors.AsType[*BusyError](err)
+		if !ok || !strings.Contains(err.Error(), fmt.Sprintf("(process %d), and %s has stopped it", shim.Process.Pid, by)) {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(busy.Hint(), do) {
+			t.Errorf("to do: %s, want %s", busy.Hint(), do)
+		}
 	}
-	if want := fmt.Sprintf("kill -CONT %d", shim.Process.Pid); !strings.HasPrefix(busy.Hint(), want) {
-		t.Errorf("to do: %s, want %s", busy.Hint(), want)
-	}
+	refused("a signal", fmt.Sprintf("kill -CONT %d", shim.Process.Pid))
+	defer testbed.Debugged(t, shim.Process.Pid)()
+	refused("a debugger", "let the debugger go on")
 }

@@ -3,6 +3,8 @@ package status
 import (
 	"fmt"
 	"time"
+
+	"heartbeat/hook"
 )
 
 // Mute is a run that has the fleet, and does not answer.
@@ -15,20 +17,22 @@ type Mute struct {
 }
 
 // Stopped reports whether its process is stopped: it does nothing, however long one waits.
-func (m Mute) Stopped() bool { return m.State == "T" || m.State == "t" }
+func (m Mute) Stopped() bool { return m.halt() != hook.Halt{} }
+
+func (m Mute) halt() hook.Halt {
+	if m.State == "" {
+		return hook.Halt{}
+	}
+	return hook.HaltOf(m.PID, m.State[0])
+}
 
 // Text says who does not answer, why as far as that is known, and since when.
 func (m Mute) Text(now time.Time) string {
-	text := "the scheduler does not answer"
-	if m.PID > 0 {
-		text = fmt.Sprintf("the scheduler (process %d) does not answer", m.PID)
-	}
-	switch m.State {
-	case "T":
-		text += ": a signal has stopped it"
-	case "t":
-		text += ": a debugger has stopped it"
-	case "D":
+	text := "the scheduler" + hook.Numbered(m.PID) + " does not answer"
+	switch {
+	case m.Stopped():
+		text += ": " + m.halt().By + " has stopped it"
+	case m.State == "D":
 		text += ": it waits for a disk"
 	}
 	if !m.Seen.IsZero() {
@@ -41,10 +45,8 @@ func (m Mute) Text(now time.Time) string {
 func (m Mute) Do(ours string) string {
 	end := fmt.Sprintf("if it still does not answer, kill %[1]d, or kill -KILL %[1]d if that does not help: it ends with its sessions; then %[2]s run", m.PID, ours)
 	switch {
-	case m.State == "T":
-		return fmt.Sprintf("kill -CONT %d", m.PID)
-	case m.State == "t":
-		return "let the debugger go on, or end it"
+	case m.Stopped():
+		return m.halt().Do
 	case m.State == "D":
 		return "look at the disk or the network file system of the fleet's directories; it goes on when that answers"
 	case m.PID == 0:
