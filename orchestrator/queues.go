@@ -23,7 +23,7 @@ var noStamp queue.Stamp
 // hasWork reports whether a session has something to do: an entry, or one that
 // continues or is not proven.
 func hasWork(d inbox.Depth) bool {
-	return d.Entries > 0 || agent.Passing(d.Failure) || d.Unproven || d.Returning > 0
+	return d.Entries > 0 || agent.Passing(d.Failure) || d.State == inbox.Unproven || d.Returning > 0
 }
 
 // queues notices what is put into the members' queues, and takes what it finds there.
@@ -68,10 +68,10 @@ func (q *queues) found(m *member, l queue.Look, now time.Time) {
 		m.Recover("what was in flight was dealt with")
 	case l.Err != nil:
 		m.Fails(*q.failure(m.Def(), l.Err), now, agent.Roll())
-	case l.Depth.InSession && !agent.Passing(l.Depth.Failure):
+	case l.Depth.State.InSession() && !agent.Passing(l.Depth.Failure):
 		// An earlier run was killed while it started that session, which this one does not know.
 		m.Recover("what was in flight was dealt with")
-	case l.Depth.Checking: // nobody has said so
+	case l.Depth.State == inbox.Checking: // nobody has said so
 		m.ToCheck()
 	case !hasWork(l.Depth):
 		if !l.Depth.Tail {

@@ -95,6 +95,9 @@ const (
 	Unproven   State = "unproven"   // the check did not pass: it is to be handed over again
 )
 
+// InSession reports whether a session has the entry, or had it and is gone.
+func (s State) InSession() bool { return s != "" && s != Checking && s != Unproven }
+
 // Via says how an entry was handed over; the proof of its arrival depends on that.
 type Via string
 
@@ -337,14 +340,10 @@ type Depth struct {
 	Tail    bool  `json:"tail"`             // an unterminated line stands at the end
 	// TailUrgent is true if that is the urgent lane's.
 	TailUrgent bool `json:"-"`
-	// Failure is the failure of the entry in flight; see InFlight.
+	// State is that of the entry in flight, "" if there is none, and Failure its failure;
+	// see InFlight.
+	State   State  `json:"-"`
 	Failure string `json:"failure,omitempty"`
-	// Checking and Unproven are true if the entry in flight is in that state.
-	Checking bool `json:"checking,omitempty"`
-	Unproven bool `json:"unproven,omitempty"`
-	// InSession is true if an entry is in flight in another state: a session has it, or had
-	// it and is gone.
-	InSession bool `json:"-"`
 	// Aside are entries that are set aside and wait for an answer, the first of them since
 	// AsideSince; they are not among Entries. Returning are answered ones that are handed
 	// over before all that is queued.

@@ -150,10 +150,10 @@ func TestDepthAndListStopAtTheirLimits(t *testing.T) {
 		limit int64
 		want  Depth
 	}{
-		{0, Depth{Entries: 99, Bytes: 895, Tail: true, InSession: true}},
-		{90, Depth{Entries: 10, Bytes: 895, More: true, InSession: true}},
-		{95, Depth{Entries: 10, Bytes: 895, More: true, InSession: true}},
-		{5, Depth{Entries: 1, Bytes: 895, More: true, InSession: true}},
+		{0, Depth{Entries: 99, Bytes: 895, Tail: true, State: Offered}},
+		{90, Depth{Entries: 10, Bytes: 895, More: true, State: Offered}},
+		{95, Depth{Entries: 10, Bytes: 895, More: true, State: Offered}},
+		{5, Depth{Entries: 1, Bytes: 895, More: true, State: Offered}},
 	} {
 		d, err := r.Depth(k.limit)
 		if d.Names = nil; err != nil || !reflect.DeepEqual(d, k.want) {

@@ -88,9 +88,10 @@ func (d *Depth) add(more Depth, urgent bool) {
 		d.Urgent, d.TailUrgent = d.Urgent+more.Entries, more.Tail
 	}
 	d.More, d.Tail = d.More || more.More, d.Tail || more.Tail
-	d.Checking, d.Unproven = d.Checking || more.Checking, d.Unproven || more.Unproven
-	d.InSession = d.InSession || more.InSession
-	d.Failure, d.Disturbed = cmp.Or(d.Failure, more.Failure), cmp.Or(d.Disturbed, more.Disturbed)
+	if more.State != "" { // as carrier does
+		d.State, d.Failure = more.State, more.Failure
+	}
+	d.Disturbed = cmp.Or(d.Disturbed, more.Disturbed)
 	d.Names = append(d.Names, more.Names[:min(len(more.Names), mostNames-len(d.Names))]...)
 }
 
@@ -103,9 +104,7 @@ func (q *lane) depth(limit int64) (Depth, error) {
 	from, size := v.behind(), v.source.size
 	d := Depth{Disturbed: v.disturbed}
 	if v.flight != nil && !v.stale {
-		d.Failure = v.flight.Failure
-		d.Checking, d.Unproven = v.flight.State == Checking, v.flight.State == Unproven
-		d.InSession = !d.Checking && !d.Unproven
+		d.State, d.Failure = cmp.Or(v.flight.State, Offered), v.flight.Failure // heartbeat-rs records none
 	}
 	if size <= from {
 		return d, nil

@@ -252,7 +252,7 @@ func TestWhatIsBeingCheckedOutlivesItsSession(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	if d, err := r.Depth(0); err != nil || !d.Checking || d.Unproven {
+	if d, err := r.Depth(0); err != nil || d.State != Checking {
 		t.Error(d, err)
 	}
 	r.verdict(Verdict{Delivery: f.DeliveryID, Check: f.Check})
@@ -261,7 +261,7 @@ func TestWhatIsBeingCheckedOutlivesItsSession(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	if d, err := r.Depth(0); err != nil || d.Checking || !d.Unproven {
+	if d, err := r.Depth(0); err != nil || d.State != Unproven {
 		t.Error(d, err)
 	}
 	_, f, err := r.Reoffer(Offering{Via: ViaKickoff, Session: "s2"})
