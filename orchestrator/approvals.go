@@ -111,6 +111,16 @@ func (p petitioner) Took(w proving.Waiting) {
 	})
 }
 
+// Tended implements consent.Agent.
+func (p petitioner) Tended(err error) {
+	p.s.mu.Lock()
+	news := err != nil || p.m.untended.is != nil
+	p.s.mu.Unlock()
+	if news {
+		p.s.happened(p.m, func(now time.Time) { p.m.tended(err, now) })
+	}
+}
+
 // IsAnswered implements consent.Agent.
 func (p petitioner) IsAnswered() { p.s.happened(p.m, p.m.IsAnswered) }
 

@@ -14,7 +14,9 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/consent"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 )
 
@@ -91,6 +93,46 @@ func TestAYesThatIsAwaitedAsideKeepsNobodyWaiting(t *testing.T) {
 		}
 		if !found || len(r.waiting()) != 3 {
 			t.Errorf("%+v waits, %+v is asked", r.asidesOf("a"), r.waiting())
+		}
+	})
+}
+
+// TestWhatWaitsAsideWithoutItsFolder: only the log said that an answer had no effect, and what
+// was on record in the state directory was told as lost, and could be cancelled.
+func TestWhatWaitsAsideWithoutItsFolder(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		r.proves(sideways("release"), passing)
+		r.set("a", claims(time.Minute))
+		r.send("a", 1)
+		defer r.run()()
+		r.sleep(30 * time.Minute)
+		if all, err := r.s.Cancel(t.Context(), "", false, "a"); err != nil || all[0].Outcome != CancelNothing {
+			t.Errorf("what waits aside was cancelled as if it were in flight: %+v, %v", all, err)
+		}
+		home := r.agent("a").Home
+		if err := os.RemoveAll(home); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(30 * time.Second)
+		if u := r.state("a").Untended; u != nil {
+			t.Errorf("told at once: %+v", u)
+		}
+		r.says(approval.Approved)
+		r.sleep(2 * time.Minute)
+		a := r.state("a")
+		if a.QueueLost != nil || len(r.journal(journal.QueueLost)) > 0 {
+			t.Errorf("lost: %+v", a.QueueLost)
+		}
+		if u := a.Untended; u == nil || !strings.Contains(u.Why.String(), home) || time.Since(u.Since) < 2*time.Minute {
+			t.Errorf("not told: %+v", u)
+		}
+		if err := claim.MakeHome(r.agent("a")); err != nil { // as apply does
+			t.Fatal(err)
+		}
+		r.sleep(time.Minute)
+		if a := r.state("a"); a.Untended != nil || a.Acknowledged != 1 {
+			t.Errorf("with its folder again: %+v, %d done", a.Untended, a.Acknowledged)
 		}
 	})
 }

@@ -147,10 +147,8 @@ func (f laterFleet) show(cfg *config.Agent, err error) {
 	case m == nil:
 	case err == nil:
 		m.unsent = nil
-	case m.unsent == nil:
-		m.unsent = &status.Unsent{Since: time.Now(), Why: foreign.Text(err.Error())}
 	default:
-		m.unsent = &status.Unsent{Since: m.unsent.Since, Why: foreign.Text(err.Error())}
+		m.unsent = unable(m.unsent, err, time.Now())
 	}
 }
 

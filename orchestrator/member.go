@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/firing"
@@ -21,12 +22,18 @@ type member struct {
 	key      string // names what is kept of it, permanently
 	triggers *firing.Triggers
 	failing  []firing.Failing
-	unsent   *status.Unsent
-	claim    *claim.Claim // its directory; nil while another one has it
-	live     session.Live
-	hold     memory.Hold // as it is saved for the next run, or zero
-	empty    queue.Stamp // of the inbox, when it was found empty; or zero
-	missing  missing
+	unsent   *status.Unable
+	// untended is told once it is true for the second time: a folder may be moved there and
+	// back.
+	untended struct {
+		is   *status.Unable
+		told bool
+	}
+	claim   *claim.Claim // its directory; nil while another one has it
+	live    session.Live
+	hold    memory.Hold // as it is saved for the next run, or zero
+	empty   queue.Stamp // of the inbox, when it was found empty; or zero
+	missing missing
 	// cancelling wait for the result of a wish to cancel.
 	cancelling []chan<- cancelled
 	wake       chan struct{} // has a check tried at once
@@ -62,6 +69,9 @@ func newMember(cfg *config.Agent) *member {
 func (m *member) describe() status.AgentState {
 	d := m.Describe()
 	d.Failing, d.Unsent = slices.Clone(m.failing), m.unsent
+	if m.untended.told {
+		d.Untended = m.untended.is
+	}
 	if m.triggers != nil {
 		d.RefusedFires = m.triggers.Refused()
 	}
@@ -72,4 +82,22 @@ func (m *member) describe() status.AgentState {
 func (m *member) release() {
 	m.claim.Release()
 	m.claim = nil
+}
+
+// tended says whether its requests for approval could be seen to.
+func (m *member) tended(err error, now time.Time) {
+	u := &m.untended
+	if err == nil {
+		u.is, u.told = nil, false
+		return
+	}
+	u.told, u.is = u.is != nil, unable(u.is, err, now)
+}
+
+// unable is what cannot be done now, or still.
+func unable(still *status.Unable, err error, now time.Time) *status.Unable {
+	if still != nil {
+		now = still.Since
+	}
+	return &status.Unable{Since: now, Why: foreign.Text(err.Error())}
 }

@@ -148,7 +148,7 @@ func (r *orphans) recoverLast(
 	wire := func() error { _, err := r.opt.Prepare(cfg); return err }
 	err = claim.Furnish(cfg, wire)
 	found, failed := r.recover(ctx, m, cfg, o, how)
-	r.consent.TendAsides(ctx, petitioner{r.Scheduler, m})
+	_ = r.consent.TendAsides(ctx, petitioner{r.Scheduler, m}) // it is tried again
 	return o, found.Outcome, errors.Join(err, failed)
 }
 

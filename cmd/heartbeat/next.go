@@ -53,7 +53,7 @@ type waiting struct {
 	Prompt foreign.Text `json:"prompt"`
 	// Unsent is since when it is not sent although it is due, and why, as far as a running
 	// scheduler says.
-	Unsent *status.Unsent `json:"unsent,omitempty"`
+	Unsent *status.Unable `json:"unsent,omitempty"`
 }
 
 // whyUnsent says why prompts of an agent that are due are not sent yet.
@@ -109,7 +109,7 @@ func (c nextCmd) run(ctx context.Context, a *app) (result, error) {
 		for _, w := range all {
 			s := waiting{Agent: agent.Name, ID: w.ID, At: w.At.In(cmp.Or(agent.Zone, time.Local)), Urgent: w.Urgent, Prompt: foreign.Text(w.Text)}
 			if !w.At.After(now) {
-				s.Unsent = &status.Unsent{Since: s.At, Why: whyUnsent(live(), agent.Name)}
+				s.Unsent = &status.Unable{Since: s.At, Why: whyUnsent(live(), agent.Name)}
 			}
 			res.Sends = append(res.Sends, s)
 		}

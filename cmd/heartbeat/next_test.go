@@ -14,7 +14,7 @@ import (
 func TestNextIsTablesThatSayWhatIsUrgent(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
-	unsent := &status.Unsent{Since: now, Why: "it cannot be queued: the queue is full: 1 of 1; it is tried again"}
+	unsent := &status.Unable{Since: now, Why: "it cannot be queued: the queue is full: 1 of 1; it is tried again"}
 	next := comingFires{
 		Fires: []firing.Fire{
 			{Agent: "triage", Trigger: "morning", At: now.Add(time.Hour), Zone: "UTC"},

@@ -183,7 +183,7 @@ func TestWhyADuePromptIsNotSent(t *testing.T) {
 	// Both say it with the same word, in the same form.
 	var said struct {
 		Data struct {
-			Sends []struct{ Unsent *status.Unsent }
+			Sends []struct{ Unsent *status.Unable }
 		}
 	}
 	if err := json.Unmarshal([]byte(w.ok("next", "-o", "json")), &said); err != nil {

@@ -94,6 +94,7 @@ func (a *Agent) CheckEnded() {
 	}
 	a.check.begun, a.check.told = false, nil
 	if a.life.is == None && !a.wish.removed {
+		a.past.left.inFlight = nil // the recovery finds it again where it still is
 		a.life.is, a.life.why, a.check.recovers = Recovering, "its work was checked", true
 	}
 }

@@ -40,8 +40,10 @@ type Agent interface {
 	Now() Standing
 	// Awaits keeps the agent from working until Awaits is called with nil.
 	Awaits(*status.Approval)
-	// Took is told what has become of entries that were set aside.
+	// Took is told what has become of entries that were set aside, Tended whether its
+	// requests and those entries could be seen to.
 	Took(proving.Waiting)
+	Tended(error)
 	// IsAnswered tells the agent that an answer is queued for it, CheckAgain that the
 	// check which waits for an answer can continue.
 	IsAnswered()
@@ -209,6 +211,8 @@ func (k *Keeper) lookAt(ctx context.Context, a Agent, waiting, open []approval.R
 	}
 	if slices.ContainsFunc(open, mine) || len(now.Aside) > 0 {
 		k.tend(ctx, a)
+	} else {
+		a.Tended(nil)
 	}
 }
 

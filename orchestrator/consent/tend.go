@@ -25,12 +25,13 @@ func (k *Keeper) tend(ctx context.Context, a Agent) {
 	k.opt.Go(func() {
 		defer close(t.done)
 		for again := true; again; {
-			ok := k.tendTo(ctx, a)
+			err := k.tendTo(ctx, a)
+			a.Tended(err)
 			k.looking.Lock()
 			if again, t.again = t.again, false; !again {
 				delete(k.tended, a)
 			}
-			if !ok {
+			if err != nil {
 				k.stamp = approval.Stamp{}
 			}
 			k.looking.Unlock()
@@ -65,17 +66,16 @@ func (k *Keeper) Wait(patience time.Duration, agents ...Agent) {
 }
 
 // tendTo withdraws an agent's needless requests, sends the answers on their way and, if
-// nothing else waits, lets the agent continue. It returns false if it has to be tried
-// again.
-func (k *Keeper) tendTo(ctx context.Context, a Agent) bool {
+// nothing else waits, lets the agent continue. After an error it has to be tried again.
+func (k *Keeper) tendTo(ctx context.Context, a Agent) error {
 	ctx, cancel := context.WithTimeout(ctx, tendPatience)
 	defer cancel()
 	now := a.Now()
 	if now.Removed {
-		return true
+		return nil
 	}
-	if !k.TendAsides(ctx, a) {
-		return false
+	if err := k.TendAsides(ctx, a); err != nil {
+		return err
 	}
 	var failed, unsure error
 	k.settle(ctx, func(r approval.Request) string {
@@ -92,33 +92,33 @@ func (k *Keeper) tendTo(ctx context.Context, a Agent) bool {
 		k.opt.Log.Warn("cannot tell whether approvals are needed", "agent", now.Name, "err", failed)
 	}
 	if unsure != nil {
-		return false
+		return unsure
 	}
 	if err := k.tellAnswers(ctx, a, now); err != nil {
 		k.opt.Log.Warn("cannot queue the answer to an approval; it is tried again", "agent", now.Name, "err", err)
-		return false
+		return err
 	}
 	waiting, err := k.opt.Register.Waiting()
 	if err = approval.Undamaged(err); err == nil {
 		now = a.Now()
 		awaits(a, status.ApprovalOf(waiting, func(r approval.Request) bool { return r.Key == now.Key && now.holdsUp(r) }))
 	}
-	return err == nil && failed == nil
+	return errors.Join(err, failed)
 }
 
-// TendAsides brings an agent's entries that are set aside in line with the answers. It
-// returns false if it has to be tried again.
-func (k *Keeper) TendAsides(ctx context.Context, a Agent) bool {
+// TendAsides brings an agent's entries that are set aside in line with the answers. After
+// an error, which it logs, it has to be tried again.
+func (k *Keeper) TendAsides(ctx context.Context, a Agent) error {
 	now := a.Now()
 	w, err := k.desk.Tend(ctx, now.Declared, now.Key)
 	if err != nil {
 		k.opt.Log.Warn("cannot see to what waits for approval", "agent", now.Name, "err", err)
-		return false
+		return err
 	}
 	if len(a.Now().Aside) != len(w.Deliveries) || w.Returning > 0 || len(w.Applied) > 0 {
 		a.Took(w)
 	}
-	return true
+	return nil
 }
 
 // tellAnswers sends the answers that an agent does not have on their way. The answer to a

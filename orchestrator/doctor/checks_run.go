@@ -100,6 +100,19 @@ func checkQueueLost(f *Facts, a *Agent) []Finding {
 	}}
 }
 
+// checkUntended: what waits for approval, and whose answers have no effect.
+func checkUntended(f *Facts, a *Agent) []Finding {
+	u := a.State.Untended
+	if u == nil || a.Queue.Err != nil || a.State.Lost != "" { // which says why
+		return nil
+	}
+	return []Finding{{
+		Severity: Error, Code: "approval-stuck", Seen: fmt.Sprintf("what waits for approval cannot be seen to for %s: %s", age(f.Now.Sub(u.Since)), u.Why),
+		Why: "answers have no effect meanwhile; what waits aside is on record in the state directory, and is not lost",
+		Fix: "where its folder is gone: " + a.command("apply") + ", and it is put back in half a minute; else mend what this says",
+	}}
+}
+
 // checkStuck: work that the service has refused for long.
 func checkStuck(f *Facts, a *Agent) []Finding {
 	k := a.State.Stuck

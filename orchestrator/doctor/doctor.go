@@ -83,7 +83,7 @@ var (
 		checkConfiguration, checkAnswer, checkState, checkPauses, checkRequests, checkMoved, checkOldQueues, checkDoors, checkUntold, checkPinged, checkWatched, checkClock, checkZone, checkInotify, checkLimits, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
-		checkDirectory, checkApprovals, checkHeld, checkLastRun, checkQueueLost, checkStuck, checkUnproven, checkToolsRefused, checkPaused, checkFailures, checkTriggers, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkProofs, checkObstacles, checkSessionEnv, checkCap,
+		checkDirectory, checkApprovals, checkHeld, checkLastRun, checkQueueLost, checkUntended, checkStuck, checkUnproven, checkToolsRefused, checkPaused, checkFailures, checkTriggers, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkProofs, checkObstacles, checkSessionEnv, checkCap,
 		checkHooks, checkTimeouts, checkHandWired, checkOtherStops, checkPermissions,
 		checkClient, checkDrift, checkLogin,
 		checkQueue, checkUnreadable, checkCursor, checkOrphan, checkForeignUrgent, checkTail, checkDead, checkLocks, checkFiles, checkTimes,

@@ -120,6 +120,13 @@ func runFixtures() []fixture {
 			func(r *rig) { r.published(status.AgentState{State: status.Idle}) },
 		},
 		{
+			"approval-stuck", Error, false,
+			func(r *rig) {
+				r.published(status.AgentState{State: status.Idle, Untended: &status.Unable{Since: time.Now(), Why: "x is gone"}})
+			},
+			func(r *rig) { r.published(status.AgentState{State: status.Idle}) },
+		},
+		{
 			"stuck", Error, false,
 			func(r *rig) {
 				r.published(status.AgentState{State: status.BackingOff, Stuck: &status.Stuck{Since: time.Now(), Why: "overloaded", Told: true}})

@@ -118,7 +118,7 @@ func onDisk(a *config.Agent, on seen) Agent {
 		if on.published != nil {
 			st.Was = st.State
 		}
-		st.State, st.Phase, st.Work, st.Until, st.Failing, st.Lost, st.Stuck = Stopped, "", nil, time.Time{}, nil, "", nil
+		st.State, st.Phase, st.Work, st.Until, st.Failing, st.Lost, st.Stuck, st.Untended = Stopped, "", nil, time.Time{}, nil, "", nil, nil
 		st.waitsFor(on.paused)
 		st.Approval, st.Budget, st.OverBudget = on.approval, on.budget, on.budget != nil
 		return st

@@ -24,7 +24,7 @@ func TestMerge(t *testing.T) {
 	cfg := &config.Agent{Name: "triage", Dir: "/agents/triage"}
 	work, newer := &hook.Work{DeliveryID: "1"}, &hook.Work{DeliveryID: "2"}
 	published := AgentState{
-		Agent: "triage", State: Running, Until: now, Phase: hook.Turn, Work: work, Lost: "gone", Stuck: &Stuck{},
+		Agent: "triage", State: Running, Until: now, Phase: hook.Turn, Work: work, Lost: "gone", Stuck: &Stuck{}, Untended: &Unable{},
 		Paused: now, QueueLost: &QueueLoss{}, Last: &session.Outcome{Why: hook.EndTimeout},
 	}
 	live := published
@@ -61,7 +61,7 @@ func TestMerge(t *testing.T) {
 			if text := strings.Join([]string{string(got.State), string(got.Phase), delivery, got.Problem}, " "); text != c.want {
 				t.Errorf("got %q, want %q", text, c.want)
 			}
-			if ended := c.live == nil && !c.on.running; ended && (got.Lost != "" || got.Stuck != nil || !got.Until.IsZero()) {
+			if ended := c.live == nil && !c.on.running; ended && (got.Lost != "" || got.Stuck != nil || got.Untended != nil || !got.Until.IsZero()) {
 				t.Errorf("it tells of a run that has ended: %+v", got)
 			}
 			if kept := c.on.published != nil; kept && (got.Paused.IsZero() || got.QueueLost == nil || got.Last == nil) {

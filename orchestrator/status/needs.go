@@ -169,6 +169,12 @@ func (a Agent) place(now time.Time) (all []sign) {
 	if a.Lost != "" && a.Lost != a.Problem {
 		all = append(all, sign{what: DirectoryLost, since: a.Since, why: a.Lost, do: doctor})
 	}
+	if u := a.Untended; u != nil && a.Problem == "" && a.Lost == "" {
+		all = append(all, sign{
+			what: Unusable, since: u.Since, text: "what waits for approval cannot be seen to for " + Age(now.Sub(u.Since)), why: u.Why.String(),
+			do: doctor, aside: true,
+		})
+	}
 	if l := a.QueueLost; l != nil {
 		all = append(all, sign{
 			what: LostPrompts, since: l.At, text: fmt.Sprintf("its queue was lost %s ago", Age(now.Sub(l.At))), why: l.String(),

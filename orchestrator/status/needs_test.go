@@ -35,7 +35,12 @@ func TestTroubles(t *testing.T) {
 		DirectoryLost: {
 			agent(func(a *Agent) { a.Lost = "its directory was replaced" }), []string{"its directory was replaced", "heartbeat doctor triage"},
 		},
-		Unusable: {agent(func(a *Agent) { a.Problem, a.Lost = "x is not there", "x is not there" }), []string{"x is not there", "heartbeat doctor triage"}},
+		Unusable: {
+			agent(func(a *Agent) {
+				a.Problem, a.Lost, a.Untended = "x is not there", "x is not there", &Unable{Since: now, Why: "x is gone"}
+			}),
+			[]string{"x is not there", "heartbeat doctor triage"},
+		},
 		NeedsApproval: {
 			agent(func(a *Agent) {
 				a.State, a.Reason, a.GoesOn, a.Depth.Entries = Held, "waits for approval: Deploy? (destroy)", true, 200
@@ -147,6 +152,17 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
+// What is wrong with answers is said where nothing else is the cause.
+func TestWhatWaitsForApprovalAndCannotBeSeenTo(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	a := Agent{AgentState: AgentState{Agent: "triage", State: Idle, Untended: &Unable{Since: now.Add(-2 * time.Minute), Why: "x is gone"}}}
+	all := a.Troubles("heartbeat", now)
+	if len(all) != 1 || all[0].What != Unusable || all[0].Text != "what waits for approval cannot be seen to for 2m: x is gone" || all[0].Do != "heartbeat doctor triage" {
+		t.Errorf("%+v", all)
+	}
+}
+
 // What is queued waits for what stops the agent, or for who comes first.
 func TestObstacle(t *testing.T) {
 	t.Parallel()
@@ -165,6 +181,7 @@ func TestObstacle(t *testing.T) {
 		"no slot":           {Agent{AgentState: AgentState{State: Waiting, Reason: "2 of 2 sessions live"}}, Behind},
 		"a person":          {Agent{AgentState: AgentState{State: Running, Phase: hook.Waiting}, Depth: inbox.Depth{Entries: 1}, Hush: now.Add(time.Minute)}, Behind},
 		"aside":             {Agent{AgentState: AgentState{State: Idle}, Depth: inbox.Depth{Entries: 1, Aside: 2}}, ""},
+		"aside, and stuck":  {Agent{AgentState: AgentState{State: Idle, Untended: &Unable{Since: now, Why: "x is gone"}}}, ""},
 		"aside, and paused": {Agent{AgentState: AgentState{State: Held, Paused: now}, Depth: inbox.Depth{Aside: 2}}, IsPaused},
 		"a lost queue":      {Agent{AgentState: AgentState{State: Idle, QueueLost: &QueueLoss{}}}, ""},
 	} {

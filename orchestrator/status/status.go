@@ -104,13 +104,16 @@ type AgentState struct {
 	// Failing are the triggers that fail.
 	Failing []firing.Failing `json:"failing,omitempty"`
 	// Unsent is set while prompts whose time has come (send --at) cannot be queued.
-	Unsent *Unsent `json:"unsent,omitempty"`
+	Unsent *Unable `json:"unsent,omitempty"`
+	// Untended is set while what the agent waits for approval of cannot be seen to: answers
+	// have no effect.
+	Untended *Unable `json:"untended,omitempty"`
 	// RefusedFires are those that triggers had no room for, in this run.
 	RefusedFires []firing.RefusedFires `json:"refused,omitempty"`
 }
 
-// Unsent says since when prompts whose time has come cannot be queued, and why.
-type Unsent struct {
+// Unable says since when something cannot be done that is tried again, and why.
+type Unable struct {
 	Since time.Time    `json:"since"`
 	Why   foreign.Text `json:"why"`
 }
