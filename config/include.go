@@ -126,7 +126,7 @@ func (l *loader) include(f *Fleet, p place, path string, defaults table) {
 	if _, given := t["version"]; given {
 		l.version(root, t)
 	}
-	l.declarations(f, root, t, defaults)
+	l.declarations(f, t, defaults)
 }
 
 // add records a file of the fleet.

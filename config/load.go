@@ -285,7 +285,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 	l.listens(t, f)
 	f.Page = l.page(t)
 	f.Targets, f.Ping = l.targets(t), l.ping(t)
-	l.declarations(f, root, t, table{})
+	l.declarations(f, t, table{})
 	if p := t["agents"]; len(f.Agents) == 0 && (p.node == nil || empty(p.node)) {
 		if _, ok := t["include"]; ok && len(l.problems) > 0 {
 			return // they may be there
@@ -310,7 +310,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 // declarations reads the defaults and the agents of a file and of the files that it
 // includes. An included file's defaults override those of the file that includes
 // it.
-func (l *loader) declarations(f *Fleet, root place, t, defaults table) {
+func (l *loader) declarations(f *Fleet, t, defaults table) {
 	if p, ok := t["defaults"]; ok {
 		if own, ok := l.table(p, agentKeys, triggerElsewhere); ok {
 			defaults = l.merge(own, defaults)

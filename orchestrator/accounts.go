@@ -15,7 +15,7 @@ func parking(p account.Parking) agent.Parking {
 }
 
 // askAgain makes members that were told to wait ask their account again.
-func (f *fleet) askAgain(names []string, now time.Time) {
+func (f *fleet) askAgain(names []string) {
 	for _, name := range names {
 		if m := f.find(name); m != nil && f.works() {
 			m.Unparks()
@@ -36,7 +36,7 @@ func (f *fleet) may(m *member, now time.Time) bool {
 		return true
 	}
 	m.Parks(parking(answer.Parking), now)
-	f.askAgain([]string{answer.Wake}, now)
+	f.askAgain([]string{answer.Wake})
 	return false
 }
 
@@ -106,7 +106,7 @@ func (s *Scheduler) asksLoginAgain(m *member, now time.Time) {
 		return
 	}
 	s.log.Info("the login may be another one: its account is asked again by the next prompt", "agent", m.Name)
-	s.fleet.askAgain(s.fleet.accounts.Clear(m.Name), now)
+	s.fleet.askAgain(s.fleet.accounts.Clear(m.Name))
 	m.Unparks()
 }
 
@@ -114,18 +114,18 @@ func (s *Scheduler) asksLoginAgain(m *member, now time.Time) {
 // answered it.
 func (f *fleet) hasDone(m *member, now time.Time) {
 	_, started := m.Session()
-	f.askAgain(f.accounts.Works(m.Name, started, now), now)
+	f.askAgain(f.accounts.Works(m.Name, started, now))
 }
 
 func (f *fleet) isAnswered(m *member, now time.Time) {
 	_, started := m.Session()
-	f.askAgain(f.accounts.Answers(m.Name, started), now)
+	f.askAgain(f.accounts.Answers(m.Name, started))
 }
 
 // declines is for a member that does not start a session, or whose session says
 // nothing about its account.
 func (f *fleet) declines(m *member, now time.Time) {
-	f.askAgain(f.accounts.Declines(m.Name), now)
+	f.askAgain(f.accounts.Declines(m.Name))
 }
 
 // keepAccounts saves what is known of parked accounts for the next run, if that has

@@ -63,7 +63,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 	}
 	if m.Adopt(now) {
 		f.line.Regroup(m, m.Def().Group)
-		s.fleet.askAgain(f.accounts.Leaves(m.Name), now)
+		s.fleet.askAgain(f.accounts.Leaves(m.Name))
 	}
 	f.leavesRoom(m, now)
 	changed := m.Settle(now)
@@ -110,7 +110,7 @@ func (s *Scheduler) moved(m *member, changed journal.Event, now time.Time) {
 	s.records.noteMove(m, changed)
 	s.opt.Step(m.Name + ": " + changed.State)
 	if (m.State() == status.Held || m.State() == status.BackingOff) && !m.OnAccount() {
-		f.askAgain(f.accounts.Declines(m.Name), now)
+		f.askAgain(f.accounts.Declines(m.Name))
 	}
 }
 

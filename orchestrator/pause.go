@@ -45,7 +45,7 @@ func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
 	return s.toEach("resume", names, func(*member, *memory.Pauses, time.Time) {}, func(m *member, now time.Time) {
 		m.wakeCheck()
 		if m.Resume(now) {
-			s.fleet.askAgain(s.fleet.accounts.Clear(m.Name), now)
+			s.fleet.askAgain(s.fleet.accounts.Clear(m.Name))
 		}
 	})
 }

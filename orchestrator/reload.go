@@ -172,7 +172,7 @@ func (f *fleet) carryOut(c *change) {
 	}
 	for _, m := range c.removed {
 		m.Remove()
-		f.askAgain(f.accounts.Leaves(m.Name), time.Now())
+		f.askAgain(f.accounts.Leaves(m.Name))
 		f.touch(m)
 	}
 	for _, m := range c.changed {

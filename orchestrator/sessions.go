@@ -130,7 +130,7 @@ func (c course) admitted(id account.ID) (ok bool) {
 			return
 		}
 		ask, anew := f.accounts.Joins(c.m.Name, id)
-		c.fleet.askAgain(ask, now)
+		c.fleet.askAgain(ask)
 		ok = !anew || c.fleet.may(c.m, now)
 	})
 	return ok

@@ -127,7 +127,7 @@ func (c course) judged(o session.Outcome, fix string, zone *time.Location, now t
 	if p.All {
 		f.parkAll(c.m, p, now)
 	}
-	c.fleet.askAgain(ask, now)
+	c.fleet.askAgain(ask)
 	return new(parking(p))
 }
 

@@ -82,7 +82,7 @@ func (c approvalCmd) run(ctx context.Context, a *app) (result, error) {
 	case "ask":
 		return c.ask(ctx, client)
 	case "approve", "reject":
-		return c.answer(ctx, a, client, dir)
+		return c.answer(ctx, client, dir)
 	case "show":
 		return c.show(approval.Of(dir), a.ours())
 	}
@@ -173,7 +173,7 @@ type answeredRequests struct {
 	Running bool `json:"running"`
 }
 
-func (c approvalCmd) answer(ctx context.Context, a *app, client *control.Client, stateDir string) (result, error) {
+func (c approvalCmd) answer(ctx context.Context, client *control.Client, stateDir string) (result, error) {
 	done, said := answeredRequests{Approvals: []approval.Request{}, Running: true}, approval.Rejected
 	if c.Action == "approve" {
 		said = approval.Approved

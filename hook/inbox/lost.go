@@ -249,10 +249,7 @@ func (q *lane) missing(v *view, do func(DeadEntry) error) (*present, error) {
 		d.Reason, d.Cause, d.At = Lost, v.disturbed, time.Now().UTC()
 		return do(d)
 	}
-	old, err := q.openKept(v.source)
-	if err != nil {
-		return p, err
-	}
+	old := q.openKept(v.source)
 	if old == nil {
 		return p, q.missingByID(v, known, p, report)
 	}
@@ -270,14 +267,14 @@ func (q *lane) missing(v *view, do func(DeadEntry) error) (*present, error) {
 
 // openKept opens the file that was the inbox before; nil if it is not there any
 // more, or still is the inbox.
-func (q *lane) openKept(s *source) (*source, error) {
+func (q *lane) openKept(s *source) *source {
 	old, err := q.openNamed(q.kept, os.O_RDONLY)
 	if err != nil || old.file == nil {
-		return nil, nil // something else has its name: then nothing is known of it
+		return nil // something else has its name: then nothing is known of it
 	}
 	if s.file != nil && os.SameFile(old.info, s.info) {
 		old.close()
-		return nil, nil
+		return nil
 	}
-	return old, nil
+	return old
 }

@@ -290,12 +290,11 @@ func (b *breaker) badReload(_ context.Context, r *rand.Rand) {
 
 // command is what a person does with one agent; a scheduler that is not there
 // refuses it.
-func (b *breaker) command(kind faultKind, m *member, args ...string) said {
+func (b *breaker) command(kind faultKind, m *member, args ...string) {
 	f := kind.on(m.Name, "")
 	o := b.heartbeat(nil, 0, args...)
 	f.Note = fmt.Sprintf("status %d", o.status)
 	b.record.over(f)
-	return o
 }
 
 func (b *breaker) pause(_ context.Context, r *rand.Rand) {

@@ -143,29 +143,26 @@ func (p Prober) serve(ctx context.Context, o order, attr *syscall.SysProcAttr) (
 		return Result{}, fmt.Errorf("cannot start the probe: %w", err)
 	}
 	_ = json.NewEncoder(stdin).Encode(o) // a process that has ended says so below
-	last, err := p.follow(stdout)
-	if werr := cmd.Wait(); err == nil && last.Result == nil && last.NoNetwork == "" {
-		err = fmt.Errorf("the probe ended early: %w %s", cmp.Or(context.Cause(ctx), werr, io.ErrUnexpectedEOF), foreign.Line(complaint.lines(3)))
-	}
-	switch {
-	case err != nil:
-		return Result{}, err
+	last := p.follow(stdout)
+	switch err := cmd.Wait(); {
 	case last.NoNetwork != "":
 		return Result{}, &noNetworkError{errors.New(last.NoNetwork)}
+	case last.Result == nil:
+		return Result{}, fmt.Errorf("the probe ended early: %w %s", cmp.Or(context.Cause(ctx), err, io.ErrUnexpectedEOF), foreign.Line(complaint.lines(3)))
 	}
 	return *last.Result, nil
 }
 
 // follow reads reports until the last one.
-func (p Prober) follow(from io.Reader) (last report, err error) {
+func (p Prober) follow(from io.Reader) (last report) {
 	lines := json.NewDecoder(from)
 	for {
 		var r report
 		if err := lines.Decode(&r); err != nil {
-			return last, nil // who waits for the process knows why
+			return last // who waits for the process knows why
 		}
 		if last = r; r.Result != nil || r.NoNetwork != "" {
-			return last, nil
+			return last
 		}
 		if p.Step != nil {
 			p.Step(r.Played, r.Of, r.Now)

@@ -279,7 +279,7 @@ func (d *Desk) admit(w *watcher) bool {
 	d.guests = append(d.guests, w)
 	d.change()
 	d.claimLocked(w, w.guest.Size)
-	hello := appendJSON(nil, frameWelcome, Session{
+	hello := frameOf(frameWelcome, Session{
 		Agent: d.cfg.Agent, Session: d.cfg.Session, Size: d.size, Modes: d.modes.enter(),
 	})
 	past := d.history[max(0, len(d.history)-maxHistory):]

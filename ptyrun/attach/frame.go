@@ -70,13 +70,13 @@ func appendFrame(dst []byte, k kind, data []byte) []byte {
 	}
 }
 
-// appendJSON appends a frame with a value as JSON.
-func appendJSON(dst []byte, k kind, v any) []byte {
+// frameOf returns a frame with a value as JSON.
+func frameOf(k kind, v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // types of this package only
 	}
-	return appendFrame(dst, k, data)
+	return appendFrame(nil, k, data)
 }
 
 // readFrame reads one frame. The data is valid for as long as the caller keeps it.

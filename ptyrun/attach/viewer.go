@@ -66,7 +66,7 @@ func (v *Viewer) enter(g Guest) error {
 	if err := v.conn.SetDeadline(time.Now().Add(helloWait)); err != nil {
 		return err
 	}
-	if err := v.send(appendJSON(nil, frameHello, g)); err != nil {
+	if err := v.send(frameOf(frameHello, g)); err != nil {
 		return err
 	}
 	k, data, err := readFrame(v.in)
@@ -119,7 +119,7 @@ func (v *Viewer) Type(keys []byte) error { return v.send(appendFrame(nil, frameI
 func (v *Viewer) Leave() error { return v.send(appendFrame(nil, frameLeave, nil)) }
 
 // Resize tells the session the present size of the guest's terminal.
-func (v *Viewer) Resize(s Size) error { return v.send(appendJSON(nil, frameSize, s)) }
+func (v *Viewer) Resize(s Size) error { return v.send(frameOf(frameSize, s)) }
 
 func (v *Viewer) send(frame []byte) error {
 	v.mu.Lock()

@@ -24,7 +24,7 @@ func (d *Desk) resizeLocked() {
 		return
 	}
 	d.size = want
-	d.tellLocked(appendJSON(nil, frameSize, want))
+	d.tellLocked(frameOf(frameSize, want))
 	if d.nudge == nil {
 		d.applyLocked(want)
 	} // else the nudge's end applies it
