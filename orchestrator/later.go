@@ -54,6 +54,7 @@ func (f laterFleet) LaterAgents() (all []*config.Agent, ok bool) {
 		return nil, false
 	}
 	defer f.s.mu.Unlock()
+	all = make([]*config.Agent, 0, len(f.s.fleet.members))
 	for m := range f.s.fleet.shown() {
 		if !m.Removed() {
 			all = append(all, m.Declared())

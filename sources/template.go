@@ -71,7 +71,16 @@ var errPromptTooLong = errors.New("the prompt is over 1 MiB")
 
 // Template is a prompt's text/template, parsed.
 type Template struct {
-	tmpl *template.Template
+	parsed *template.Template // nil: text is the prompt, as in most of them
+	text   string
+}
+
+func (t *Template) execute(out *limited, data any) error {
+	if t.parsed == nil {
+		_, err := out.Write([]byte(t.text))
+		return err
+	}
+	return t.parsed.Execute(out, data)
 }
 
 // ParseTemplate parses a prompt's template and tries it with sample data, so that a
@@ -81,7 +90,7 @@ func ParseTemplate(text string, sample any) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.tmpl.Execute(&limited{}, sample); err != nil {
+	if err := t.execute(&limited{}, sample); err != nil {
 		return nil, &TemplateError{fault(plainFault(text, err))}
 	}
 	return t, nil
@@ -89,6 +98,9 @@ func ParseTemplate(text string, sample any) (*Template, error) {
 
 // parseKnown parses a template and checks for fields that sample lacks.
 func parseKnown(text string, sample any) (*Template, error) {
+	if !strings.Contains(text, "{{") {
+		return &Template{text: text}, nil
+	}
 	parsed, err := template.New("prompt").Option("missingkey=error").Parse(text)
 	if err != nil {
 		return nil, &TemplateError{fault(plainFault(text, err))}
@@ -96,13 +108,13 @@ func parseKnown(text string, sample any) (*Template, error) {
 	if faults := unknownFields(parsed, sample); faults != nil {
 		return nil, &TemplateError{faults}
 	}
-	return &Template{tmpl: parsed}, nil
+	return &Template{parsed: parsed}, nil
 }
 
 // Render produces the prompt. A prompt over 1 MiB is an error.
 func (t *Template) Render(data any) (string, error) {
 	var out limited
-	if err := t.tmpl.Execute(&out, data); err != nil {
+	if err := t.execute(&out, data); err != nil {
 		if errors.Is(err, errPromptTooLong) {
 			return "", errPromptTooLong
 		}

@@ -11,8 +11,20 @@ import (
 // before the file is read. The zero value is the stamp of nothing that was seen.
 type Stamp struct {
 	known, exists, settled bool
-	device, inode          uint64
+	file                   Identity
 	size, modified         int64
+}
+
+// Identity tells a file or folder from all others that exist at the same time: its inode
+// may be used again when it is gone.
+type Identity struct{ device, inode uint64 }
+
+// IdentityOf is that of what os.Stat or os.Lstat returned.
+func IdentityOf(info fs.FileInfo) (id Identity) {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		id.device, id.inode = uint64(stat.Dev), stat.Ino
+	}
+	return id
 }
 
 // The clock of a file system stands still for a while, and the number of a file that
@@ -31,10 +43,7 @@ func StampOf(info fs.FileInfo, err error) Stamp {
 	if err != nil {
 		return Stamp{known: errors.Is(err, fs.ErrNotExist)}
 	}
-	s := Stamp{known: true, exists: true, size: info.Size(), modified: info.ModTime().UnixNano()}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.device, s.inode = uint64(stat.Dev), stat.Ino
-	}
+	s := Stamp{known: true, exists: true, file: IdentityOf(info), size: info.Size(), modified: info.ModTime().UnixNano()}
 	long := tick
 	if info.ModTime().Nanosecond() == 0 {
 		long = coarseTick

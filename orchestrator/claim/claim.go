@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"heartbeat/config"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/session"
 )
@@ -19,7 +20,7 @@ import (
 // for certain. A nil Claim means that this run does not have the directory.
 type Claim struct {
 	unlock func() error
-	dir    os.FileInfo
+	dir    durable.Identity
 }
 
 // Take creates an AGENT_DIR if necessary and locks it: one directory, one consumer.
@@ -46,7 +47,7 @@ func Lock(c *config.Agent) (*Claim, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot prepare agent %q: %w", c.Name, err), unlock())
 	}
-	return &Claim{unlock: unlock, dir: info}, nil
+	return &Claim{unlock: unlock, dir: durable.IdentityOf(info)}, nil
 }
 
 // Lost is the claim to a directory that could not be locked and has to be looked
@@ -80,15 +81,18 @@ type Look struct {
 // Look looks at an agent's directory and at the folders of its queue; folders are
 // those that it saw last.
 func (c *Claim) Look(a *config.Agent, were session.Ground) Look {
-	info, err := os.Lstat(a.Dir)
-	l := Look{Differs: were.Differs(), Folders: Folders(a)}
-	switch {
+	if now := Folders(a); now != nil {
+		is, _ := now.Of(a.Dir)
+		return Look{Differs: were.DiffersFrom(now), Folders: now, Same: c != nil && is == c.dir}
+	}
+	l := Look{Differs: were.Differs()}
+	switch info, err := os.Lstat(a.Dir); {
 	case errors.Is(err, fs.ErrNotExist):
 		l.Missing = a.Dir + " is not there; heartbeat apply " + a.Name + " makes it"
 	case err != nil:
 		l.Missing = err.Error()
 	default:
-		l.Same = c != nil && os.SameFile(info, c.dir)
+		l.Same = c != nil && durable.IdentityOf(info) == c.dir
 	}
 	return l
 }

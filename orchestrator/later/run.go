@@ -22,7 +22,7 @@ type Fleet interface {
 
 // lookEvery is how often all folders are looked at, whoever has said that there is
 // something new; no wait is longer, so that a clock that was set is noticed.
-const lookEvery = 15 * time.Second
+const lookEvery = 30 * time.Second
 
 // askAgain is how soon a busy fleet is asked again.
 const askAgain = time.Second

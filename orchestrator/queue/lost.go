@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/session"
 )
@@ -16,7 +17,7 @@ import (
 // Lost follows the entries that somebody took out of an agent's inbox: the dead letters with the
 // reason inbox.Lost. The zero value has seen none.
 type Lost struct {
-	stamp Stamp
+	stamp durable.Stamp
 	count inbox.DeadCount
 	begun bool
 }
@@ -24,16 +25,16 @@ type Lost struct {
 // News returns how many were added since the last call, and the latest of them. The first call
 // returns none. It opens a file only if the dead letters have changed.
 func (l *Lost) News(a *config.Agent) (n int, last inbox.DeadEntry) {
-	path := inbox.DeadLetterFile(a.Inbox)
-	if l.begun && !l.count.More && l.stamp.Still(path) {
+	info, err := os.Lstat(inbox.DeadLetterFile(a.Inbox))
+	stamp, before, newest := durable.StampOf(info, err), l.count.Lost, l.count.LastLost.At
+	if l.begun && !l.count.More && l.stamp.Same(stamp) {
 		return 0, last
 	}
-	stamp, before, newest := stampOf(path), l.count.Lost, l.count.LastLost.At
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		*l = Lost{stamp: stamp, begun: true}
 		return 0, last
 	}
-	err := Read(context.Background(), a, func(q *inbox.Queue) error { return q.CountDead(&l.count) })
+	err = Read(context.Background(), a, func(q *inbox.Queue) error { return q.CountDead(&l.count) })
 	if err != nil {
 		return 0, last
 	}

@@ -41,7 +41,7 @@ type Ground []place
 
 type place struct {
 	path string
-	was  os.FileInfo
+	was  durable.Identity
 }
 
 // census is what a queue held when it was counted.
@@ -103,13 +103,13 @@ func Grounds(dir, home, inbox string) []string {
 
 // StandOn records what is there now; the error says what is missing.
 func StandOn(paths ...string) (Ground, error) {
-	var g Ground
+	g := make(Ground, 0, len(paths))
 	for _, path := range paths {
 		info, err := os.Lstat(path)
 		if err != nil {
 			return nil, err
 		}
-		g = append(g, place{path, info})
+		g = append(g, place{path, durable.IdentityOf(info)})
 	}
 	return g, nil
 }
@@ -144,13 +144,32 @@ func (g *ground) look(now time.Time) string {
 }
 
 // Differs says what has changed, or "". What cannot be seen counts as unchanged.
-func (g Ground) Differs() string {
+func (g Ground) Differs() string { return g.DiffersFrom(nil) }
+
+// DiffersFrom is Differs, where now is what is there; what it lacks is looked at.
+func (g Ground) DiffersFrom(now Ground) string {
 	for _, p := range g {
-		if what := p.differs(); what != "" {
+		what := ""
+		if is, ok := now.Of(p.path); !ok {
+			what = p.differs()
+		} else if is != p.was {
+			what = p.path + " is another one"
+		}
+		if what != "" {
 			return what
 		}
 	}
 	return ""
+}
+
+// Of is the folder or file of the ground at a path; false: the ground has none.
+func (g Ground) Of(path string) (durable.Identity, bool) {
+	for _, p := range g {
+		if p.path == path {
+			return p.was, true
+		}
+	}
+	return durable.Identity{}, false
 }
 
 func (p place) differs() string {
@@ -159,7 +178,7 @@ func (p place) differs() string {
 		return p.path + " is gone"
 	case err != nil:
 		return ""
-	case !os.SameFile(info, p.was):
+	case durable.IdentityOf(info) != p.was:
 		return p.path + " is another one"
 	}
 	return ""
