@@ -13,12 +13,12 @@ import (
 // (execve(2)).
 const maxEnvFile = 1 << 20
 
-// ReadEnvFile reads an env-file. Each line is NAME=VALUE. The value goes to the end
+// readEnvFile reads an env-file. Each line is NAME=VALUE. The value goes to the end
 // of the line without surrounding blanks, or stands in single or double quotes,
 // which are removed. Blank lines and lines that begin with # are skipped. The file
 // must be a regular file that only its owner can read or write (0600). Errors name
 // lines and variables, never values.
-func ReadEnvFile(file string) ([]string, error) {
+func readEnvFile(file string) ([]string, error) {
 	data, err := readPrivate(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read env-file %q: %w", file, reason(err))

@@ -22,13 +22,13 @@ func TestReadEnvFile(t *testing.T) {
 		}
 	}
 	put("# a comment\n\nA=1\r\n  B= two words  \nC=\"kept \"\nD='x\"y'\nE=\nF=a=b\nG=\"\n  # another\nH=last", 0o600)
-	got, err := ReadEnvFile(path)
+	got, err := readEnvFile(path)
 	want := []string{"A=1", "B=two words", "C=kept ", `D=x"y`, "E=", "F=a=b", `G="`, "H=last"}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	put("A=1\n", 0o400)
-	if _, err := ReadEnvFile(path); err != nil {
+	if _, err := readEnvFile(path); err != nil {
 		t.Errorf("a file that only its owner can read: %v", err)
 	}
 	for name, bad := range map[string]struct {
@@ -46,7 +46,7 @@ func TestReadEnvFile(t *testing.T) {
 		"too large":        {"A=" + strings.Repeat("x", maxEnvFile), 0o600, "over 1 MiB"},
 	} {
 		put(bad.text, bad.mode)
-		env, err := ReadEnvFile(path)
+		env, err := readEnvFile(path)
 		if err == nil || env != nil || !strings.Contains(err.Error(), bad.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want %q", name, err, bad.want)
 		}
@@ -59,17 +59,17 @@ func TestReadEnvFile(t *testing.T) {
 func TestReadEnvFileRefusesWhatIsNoFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if _, err := ReadEnvFile(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := readEnvFile(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := ReadEnvFile(dir); err == nil {
+	if _, err := readEnvFile(dir); err == nil {
 		t.Error("a directory was read")
 	}
 	fifo := filepath.Join(dir, "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadEnvFile(fifo); err == nil {
+	if _, err := readEnvFile(fifo); err == nil {
 		t.Error("a FIFO was read")
 	}
 }

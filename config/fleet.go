@@ -196,7 +196,7 @@ type Agent struct {
 
 	Env map[string]string
 	// EnvFile is the absolute path of a file with more variables, or "". It is
-	// read when a session starts (ReadEnvFile).
+	// read when a session starts (readEnvFile).
 	EnvFile string
 	// EnvAllow and EnvDeny are globs of names in the caller's environment: with
 	// EnvAllow only those are passed on (and a few that every program needs),

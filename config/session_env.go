@@ -21,7 +21,7 @@ func (a *Agent) Environ(base []string) ([]string, error) {
 	var err error
 	if a.EnvFile != "" {
 		var lines []string
-		lines, err = ReadEnvFile(a.EnvFile)
+		lines, err = readEnvFile(a.EnvFile)
 		for _, kv := range lines {
 			env = set(env, kv)
 		}

@@ -73,7 +73,7 @@ func (l *loader) unreadable(d declared) {
 	}
 	err, known := l.disk.envFiles[d.EnvFile]
 	if !known {
-		_, err = ReadEnvFile(d.EnvFile)
+		_, err = readEnvFile(d.EnvFile)
 		l.disk.envFiles[d.EnvFile] = err
 	}
 	if err != nil {

@@ -83,9 +83,9 @@ func (t *Template) execute(out *limited, data any) error {
 	return t.parsed.Execute(out, data)
 }
 
-// ParseTemplate parses a prompt's template and tries it with sample data, so that a
+// parseTemplate parses a prompt's template and tries it with sample data, so that a
 // field that does not exist is found now. The error is a *TemplateError.
-func ParseTemplate(text string, sample any) (*Template, error) {
+func parseTemplate(text string, sample any) (*Template, error) {
 	t, err := parseKnown(text, sample)
 	if err != nil {
 		return nil, err
@@ -126,12 +126,12 @@ func (t *Template) Render(data any) (string, error) {
 
 // ParseCronTemplate parses the prompt of a cron trigger.
 func ParseCronTemplate(text string) (*Template, error) {
-	return ParseTemplate(text, CronData{At: time.Unix(0, 0).UTC(), Label: "1970-01-01T00:00"})
+	return parseTemplate(text, CronData{At: time.Unix(0, 0).UTC(), Label: "1970-01-01T00:00"})
 }
 
 // ParseFileTemplate parses the prompt of a watch trigger.
 func ParseFileTemplate(text string) (*Template, error) {
-	return ParseTemplate(text, FileData{
+	return parseTemplate(text, FileData{
 		Path: "in/a.md", AbsPath: "/agent/in/a.md", Name: "a.md", Event: "created", Paths: []string{"in/a.md"},
 	})
 }
@@ -146,11 +146,11 @@ func ParsePollTemplate(text string, split Split) (*Template, error) {
 		text = "{{.Output}}"
 	case !strings.Contains(text, ".JSON"):
 	case split != SplitJSON:
-		return ParseTemplate(text, struct{ Output string }{"output"})
+		return parseTemplate(text, struct{ Output string }{"output"})
 	default:
 		return parseKnown(text, PollData{})
 	}
-	return ParseTemplate(text, PollData{Output: "output"})
+	return parseTemplate(text, PollData{Output: "output"})
 }
 
 // ParseWebhookTemplate parses the prompt or the key of a webhook trigger. What a
@@ -161,7 +161,7 @@ func ParseWebhookTemplate(text string) (*Template, error) {
 	if strings.Contains(text, ".JSON") {
 		return parseKnown(text, data)
 	}
-	return ParseTemplate(text, data)
+	return parseTemplate(text, data)
 }
 
 // limited is a buffer that refuses to grow beyond maxPrompt.

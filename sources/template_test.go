@@ -7,7 +7,7 @@ import (
 )
 
 func render(text string, data any) (string, error) {
-	t, err := ParseTemplate(text, data)
+	t, err := parseTemplate(text, data)
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,7 @@ import (
 
 // block is what a Stop hook prints to continue with a text, as JSON.
 func block(text string) ([]byte, error) {
-	return Encode(struct {
+	return encode(struct {
 		Decision string `json:"decision"`
 		Reason   string `json:"reason"`
 	}{"block", text})
@@ -24,13 +24,13 @@ func deny(message string) ([]byte, error) {
 		Event    string  `json:"hookEventName"`
 		Decision verdict `json:"decision"`
 	}
-	return Encode(struct {
+	return encode(struct {
 		Output output `json:"hookSpecificOutput"`
 	}{output{PermissionRequest, verdict{"deny", message}}})
 }
 
-// Encode returns JSON on one line, without the escapes for HTML: "<" stays "<".
-func Encode(v any) ([]byte, error) {
+// encode returns JSON on one line, without the escapes for HTML: "<" stays "<".
+func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

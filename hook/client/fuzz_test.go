@@ -61,7 +61,7 @@ func FuzzTranscriptLine(f *testing.F) {
 		if err := json.Unmarshal(line, &record); err != nil {
 			t.Fatalf("%q is no JSON and proves a hand-over", line)
 		}
-		content, err := Encode(record.Message.Content)
+		content, err := encode(record.Message.Content)
 		if err != nil || !bytes.Contains(content, []byte(text)) {
 			t.Fatalf("%q proves a hand-over", line)
 		}

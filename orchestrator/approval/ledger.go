@@ -84,7 +84,7 @@ func (l Register) Ask(ctx context.Context, r Request, rules config.Approvals, no
 		if err := bounded(open, done, mine, now); err != nil {
 			return err
 		}
-		if a := Decide(rules, r, slices.Collect(filter(done, mine))); a != nil {
+		if a := decide(rules, r, slices.Collect(filter(done, mine))); a != nil {
 			r = r.answered(*a, now)
 			r.Told = true // by the result of this call
 			return f.file(r)

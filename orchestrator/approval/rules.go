@@ -9,10 +9,10 @@ import (
 	"heartbeat/config"
 )
 
-// Decide returns the answer that an agent's rules give to a request, or nil if a person has to
+// decide returns the answer that an agent's rules give to a request, or nil if a person has to
 // answer. past are the agent's answered requests, in any order. never beats the other rules.
 // A person's rejection restarts the count of after.
-func Decide(rules config.Approvals, r Request, past []Request) *Answer {
+func decide(rules config.Approvals, r Request, past []Request) *Answer {
 	words := r.Words()
 	if w := among(words, rules.Never); w != "" {
 		return &Answer{State: Rejected, By: fmt.Sprintf("a rule (approvals: never: %s)", w)}

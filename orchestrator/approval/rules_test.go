@@ -44,7 +44,7 @@ func TestDecide(t *testing.T) {
 		{"what was withdrawn or expired", "write", append(past(Approved), Request{Category: "write", State: Expired}), ""},
 	} {
 		got := State("")
-		if a := Decide(rules, Request{Category: c.category, At: at.Add(time.Hour)}, c.past); a != nil {
+		if a := decide(rules, Request{Category: c.category, At: at.Add(time.Hour)}, c.past); a != nil {
 			if got = a.State; a.Person || !strings.HasPrefix(a.By, "a rule (approvals: ") {
 				t.Errorf("%s: %+v", c.name, a)
 			}
@@ -99,7 +99,7 @@ func TestDecideByChance(t *testing.T) {
 		}
 		dice.Shuffle(len(past), func(x, y int) { past[x], past[y] = past[y], past[x] })
 		got := State("")
-		if a := Decide(rules, r, past); a != nil {
+		if a := decide(rules, r, past); a != nil {
 			got = a.State
 		}
 		if got != want {

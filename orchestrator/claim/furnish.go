@@ -14,8 +14,8 @@ import (
 // content.
 const IgnoreFile, Ignored = ".gitignore", "*\n"
 
-// Furnished reports whether an agent's directory contains something of ours.
-func Furnished(a *config.Agent) bool {
+// furnished reports whether an agent's directory contains something of ours.
+func furnished(a *config.Agent) bool {
 	_, err := os.Lstat(a.Home)
 	return !errors.Is(err, fs.ErrNotExist)
 }
@@ -43,7 +43,7 @@ func MakeHome(c *config.Agent) error {
 // the folder of its queue. So what cannot be wired shows now, and not with the
 // first prompt; what has drifted is wired before each session.
 func Furnish(a *config.Agent, wire func() error) error {
-	if Furnished(a) {
+	if furnished(a) {
 		return nil
 	}
 	err := wire()

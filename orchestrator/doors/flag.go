@@ -87,7 +87,7 @@ func (f *Flag) Loopback() bool {
 // Serve answers for metrics until ctx ends, and closes the address.
 func (f *Flag) Serve(ctx context.Context, metrics http.Handler, log *slog.Logger) {
 	if f.Loopback() {
-		metrics = ByAddress(metrics)
+		metrics = byAddress(metrics)
 	}
 	if err := Serve(ctx, f.l, metrics, log); err != nil {
 		log.Error("metrics are not served any more", "err", err)

@@ -22,15 +22,15 @@ func (o *door) guarded(next http.Handler) http.Handler {
 	}
 	next = noPages(next, slices.Contains(o.Serves, config.ServesPage))
 	if o.Network == "tcp" && o.Local() && slices.Contains(o.Serves, config.ServesMetrics) {
-		next = ByAddress(next)
+		next = byAddress(next)
 	}
 	return next
 }
 
-// ByAddress refuses, at an address that only this machine can reach, requests for
+// byAddress refuses, at an address that only this machine can reach, requests for
 // metrics under another name: otherwise a web page whose name was made to point here
 // could read the answers. Webhooks come through proxies, which keep the name.
-func ByAddress(next http.Handler) http.Handler {
+func byAddress(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, here := peer.NamesHere(r.Host); isMetrics(r.URL.Path) && !here {
 			http.Error(w, "ask by localhost or an address, not by another name", http.StatusMisdirectedRequest)

@@ -143,9 +143,9 @@ func first(a *config.Agent) (due time.Time, unread error) {
 	return due, unread
 }
 
-// Send sends the prompts of an agent whose time has come, in its order. One that send
+// sendDue sends the prompts of an agent whose time has come, in its order. One that send
 // refuses stays, and is not waited for.
-func Send(ctx context.Context, a *config.Agent, now time.Time, send func(Prompt) error) error {
+func sendDue(ctx context.Context, a *config.Agent, now time.Time, send func(Prompt) error) error {
 	f, err := open(a)
 	if f == nil || err != nil {
 		return err

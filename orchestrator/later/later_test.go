@@ -57,12 +57,12 @@ func TestPromptsAreSentInTheirOrder(t *testing.T) {
 		sent = append(sent, p.ID)
 		return nil
 	}
-	err := Send(t.Context(), a, now, send)
+	err := sendDue(t.Context(), a, now, send)
 	if !errors.Is(err, broken) || !slices.Equal(sent, []string{"second"}) {
 		t.Errorf("one that cannot be sent: %v, sent %q", err, sent)
 	}
 	broken = nil
-	if err := Send(t.Context(), a, now, send); err != nil || !slices.Equal(sent, []string{"second", "first"}) {
+	if err := sendDue(t.Context(), a, now, send); err != nil || !slices.Equal(sent, []string{"second", "first"}) {
 		t.Errorf("sent %q, %v", sent, err)
 	}
 	if next, err := first(a); err != nil || !next.Equal(now.Add(time.Hour)) {
@@ -91,7 +91,7 @@ func TestWhatIsTakenBackIsNotSent(t *testing.T) {
 		sent, taken := false, error(nil)
 		var both sync.WaitGroup
 		both.Go(func() {
-			if err := Send(t.Context(), a, now, func(Prompt) error { sent = true; return nil }); err != nil {
+			if err := sendDue(t.Context(), a, now, func(Prompt) error { sent = true; return nil }); err != nil {
 				t.Error(err)
 			}
 		})

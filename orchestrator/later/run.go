@@ -99,7 +99,7 @@ func (r *run) turn(ctx context.Context, now time.Time) (wait time.Duration) {
 func (r *run) send(ctx context.Context, a *config.Agent, now time.Time) {
 	r.sending[a.Home] = true
 	r.senders.Go(func() {
-		err := Send(ctx, a, now, func(p Prompt) error { return r.SendLater(ctx, a, p) })
+		err := sendDue(ctx, a, now, func(p Prompt) error { return r.SendLater(ctx, a, p) })
 		select {
 		case r.ended <- sent{a, err}:
 		case <-ctx.Done():

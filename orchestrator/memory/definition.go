@@ -39,8 +39,8 @@ const (
 	Webhook Kind = "webhook"
 )
 
-// Define returns the definition of a trigger.
-func Define(t *config.Trigger) Definition {
+// define returns the definition of a trigger.
+func define(t *config.Trigger) Definition {
 	d := Definition{Name: t.Name, Named: t.Named}
 	switch {
 	case t.Cron != nil:
@@ -88,7 +88,7 @@ func hashOf(parts ...string) string {
 func hashOfAll(triggers []config.Trigger) string {
 	parts := make([]string, len(triggers))
 	for i := range triggers {
-		d := Define(&triggers[i])
+		d := define(&triggers[i])
 		parts[i] = hashOf(string(d.Kind), d.Name, fmt.Sprint(d.Named), d.Core, d.Sieve, d.Prompt)
 	}
 	return hashOf(parts...)

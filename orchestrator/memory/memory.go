@@ -180,7 +180,7 @@ func (r *remembered) follow(a *config.Agent, comes bool, now time.Time) (next re
 	}
 	defined := make([]Definition, len(a.Triggers))
 	for i := range a.Triggers {
-		defined[i] = Define(&a.Triggers[i])
+		defined[i] = define(&a.Triggers[i])
 	}
 	was := follow(before, func(i int) bool { return comes || !r.Triggers[i].Gone.IsZero() }, defined)
 	next.Used = maps.Clone(r.Used)

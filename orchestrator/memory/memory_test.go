@@ -125,7 +125,7 @@ func TestEachKindOfEdit(t *testing.T) {
 			all, _, _ = m.Follow(list(t, tt.before...), false, now)
 			if tt.anew == 0 && !strings.HasPrefix(tt.name, "a kind") {
 				for i, key := range keys(all) {
-					if d := Define(&list(t, tt.before...).Triggers[i]); key != d.Name {
+					if d := define(&list(t, tt.before...).Triggers[i]); key != d.Name {
 						t.Errorf("back again %s has %s", d.Name, key)
 					}
 				}

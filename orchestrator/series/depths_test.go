@@ -79,7 +79,7 @@ func TestAKilledRunHandsOnNoDepthsOfTheOneBefore(t *testing.T) {
 			t.Errorf("%+v", rows)
 		}
 		// The same, where the slot is the first one that is asked about.
-		w, err := ReadWatch(later, since.Add(20*time.Minute), time.Now())
+		w, err := readWatch(later, since.Add(20*time.Minute), time.Now())
 		if err != nil || !w.Unmeasured(since.Add(20*time.Minute), since.Add(30*time.Minute)) {
 			t.Errorf("from that slot on: %+v, %v", w, err)
 		}

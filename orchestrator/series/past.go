@@ -53,11 +53,11 @@ type Past struct {
 // Look adds up what agents did since a time, in rows of local time.
 func Look(stateDir string, agents []string, since, now time.Time, every Every) (Past, error) {
 	every = every.Of(now.Sub(since))
-	watch, err := ReadWatch(stateDir, since, now)
+	watch, err := readWatch(stateDir, since, now)
 	if err != nil {
 		return Past{}, err
 	}
-	all := NewTable(func(at time.Time) time.Time { from, _ := every.Bounds(at.Local()); return from })
+	all := newTable(func(at time.Time) time.Time { from, _ := every.Bounds(at.Local()); return from })
 	for _, name := range agents {
 		err := Read(stateDir, name, since, now, func(p Point) {
 			all.Add(name, p)
@@ -87,7 +87,7 @@ func (p Past) Rows(most int) (rows []Row) {
 	for _, point := range p.Points {
 		known[point.At.Unix()] = point
 	}
-	end := Settled(p.Now)
+	end := settledBy(p.Now)
 	for at := end.Add(-1); len(rows) < most && at.After(p.Since); {
 		from, until := p.Every.Bounds(at.Local())
 		row := Row{Point: known[from.Unix()], Until: until}

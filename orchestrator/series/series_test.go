@@ -392,7 +392,7 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkTable(b *testing.B) {
 	dir, _ := written(b, 400*144)
 	for b.Loop() {
-		all := NewTable(func(at time.Time) time.Time { from, _ := usage.Day.Bounds(at); return from })
+		all := newTable(func(at time.Time) time.Time { from, _ := usage.Day.Bounds(at); return from })
 		for agent := range 100 {
 			name := fmt.Sprint("a", agent)
 			if err := Read(dir, "a", noon.Add(310*24*time.Hour), noon.Add(401*24*time.Hour), func(p Point) { all.Add(name, p) }); err != nil {
@@ -422,7 +422,7 @@ func TestGaps(t *testing.T) {
 		run(time.Minute)      // the same slot again
 		time.Sleep(time.Hour) // 6:26: ten minutes are settled two minutes later
 		now := time.Now()
-		watch, err := ReadWatch(dir, since, now)
+		watch, err := readWatch(dir, since, now)
 		if err != nil {
 			t.Fatal(err)
 		}

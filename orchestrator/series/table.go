@@ -19,8 +19,8 @@ type Table struct {
 	}
 }
 
-// NewTable returns a Table. begin returns when the row with a time in it begins.
-func NewTable(begin func(at time.Time) time.Time) *Table {
+// newTable returns a Table. begin returns when the row with a time in it begins.
+func newTable(begin func(at time.Time) time.Time) *Table {
 	return &Table{begin: begin, rows: map[int64]map[string]*Point{}, begins: map[int64]time.Time{}}
 }
 

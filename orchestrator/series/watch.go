@@ -22,8 +22,8 @@ type Watch struct {
 	first    int64
 }
 
-// ReadWatch reads in which slots since a time a run was there to record.
-func ReadWatch(stateDir string, since, now time.Time) (Watch, error) {
+// readWatch reads in which slots since a time a run was there to record.
+func readWatch(stateDir string, since, now time.Time) (Watch, error) {
 	w := Watch{map[int64]bool{}, map[int64]bool{}, math.MaxInt64}
 	err := Read(stateDir, watchName, since, now, func(p Point) { w.Saw(p.At) })
 	if err != nil {
@@ -80,7 +80,7 @@ func (g Gap) Length() time.Duration { return g.Until.Sub(g.From) }
 // Gaps returns the settled times in which no run was there to record, as far back as points
 // are kept, in the order of time.
 func (w Watch) Gaps(since, now time.Time) (gaps []Gap) {
-	end := slotOf(Settled(now))
+	end := slotOf(settledBy(now))
 	for slot := max(slotOf(since), end-2*int64(maxPoints)); slot < end; slot++ {
 		if w.slots[slot] {
 			continue
@@ -95,8 +95,8 @@ func (w Watch) Gaps(since, now time.Time) (gaps []Gap) {
 	return gaps
 }
 
-// Settled returns the time until which everything is written, if a run is there to write.
-func Settled(now time.Time) time.Time { return startOf(slotOf(now.Add(-settled))) }
+// settledBy returns the time until which everything is written, if a run is there to write.
+func settledBy(now time.Time) time.Time { return startOf(slotOf(now.Add(-settled))) }
 
 // mark records that this run is there now. After an error it is tried again.
 func (r *Recorder) mark(now time.Time) {

@@ -113,7 +113,7 @@ func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Dura
 // session has cost, and forgets it, but not before that is recorded.
 func (l Leftover) settle(stateDir string) error {
 	var dropped error
-	if shims, err := Shims(stateDir); err == nil && !slices.Contains(slices.Collect(maps.Values(shims)), l.Agent) {
+	if shims, err := shimsOf(stateDir); err == nil && !slices.Contains(slices.Collect(maps.Values(shims)), l.Agent) {
 		dropped = dropSettings(stateDir, l.Agent)
 	}
 	if err := usage.Settle(stateDir, l.Agent, l.Session, time.Now(), l.unwritten); err != nil {
@@ -152,8 +152,8 @@ func Leftovers(stateDir string) []Leftover {
 	return all
 }
 
-// Shims returns the agents of the live sessions, by the pids of their shims.
-func Shims(stateDir string) (map[int]string, error) {
+// shimsOf returns the agents of the live sessions, by the pids of their shims.
+func shimsOf(stateDir string) (map[int]string, error) {
 	shims := map[int]string{}
 	var errs []error
 	for l, err := range noted(stateDir) {
@@ -170,7 +170,7 @@ func Shims(stateDir string) (map[int]string, error) {
 // that does not descend from one of our shims belongs to none, whatever its
 // environment says.
 func AgentOf(stateDir string, pid int) (string, error) {
-	shims, err := Shims(stateDir)
+	shims, err := shimsOf(stateDir)
 	for _, above := range ptyrun.Ancestors(pid) {
 		if agent, ok := shims[above]; ok {
 			return agent, nil

@@ -17,12 +17,12 @@ var ErrElsewhere = errors.New("the other end is on another machine")
 // which processes have it: it was closed, or they hide it.
 var ErrUnseen = errors.New("nobody can tell which process is at the other end")
 
-// Processes returns the processes of this machine that have the other end of a
+// processes returns the processes of this machine that have the other end of a
 // connection: of a Unix socket the one that connected, of TCP all that hold it now.
 // Those of other users are left out: it returns none where another user has it. The
 // error matches ErrElsewhere or ErrUnseen. Where the system cannot tell for TCP
 // (macOS), there are none, either.
-func Processes(conn net.Conn) ([]int, error) {
+func processes(conn net.Conn) ([]int, error) {
 	if _, ok := conn.RemoteAddr().(*net.UnixAddr); ok {
 		p, err := Of(conn)
 		switch {
@@ -56,7 +56,7 @@ func Person(conn net.Conn, person func(pid int) error) error {
 	if conn == nil {
 		return ErrUnseen
 	}
-	pids, err := Processes(conn)
+	pids, err := processes(conn)
 	if errors.Is(err, ErrElsewhere) {
 		return nil
 	}
@@ -75,8 +75,8 @@ func addrOf(a net.Addr) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()), nil
 }
 
-// Local reports whether an address is one of this machine's.
-func Local(a netip.Addr) bool {
+// isLocal reports whether an address is one of this machine's.
+func isLocal(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if a.IsLoopback() {
 		return true

@@ -10,7 +10,7 @@ func lives(pid int) bool { return unix.Kill(pid, 0) != unix.ESRCH }
 
 // holders returns none: the system tells nobody who has a connection of TCP.
 func holders(at, _ netip.AddrPort) ([]int, error) {
-	if Local(at.Addr()) {
+	if isLocal(at.Addr()) {
 		return nil, nil
 	}
 	return nil, ErrElsewhere

@@ -38,7 +38,7 @@ func holders(at, to netip.AddrPort) ([]int, error) {
 		}
 		return pids, err
 	}
-	if Local(at.Addr()) {
+	if isLocal(at.Addr()) {
 		return nil, fmt.Errorf("%w: the connection is gone", ErrUnseen)
 	}
 	return nil, ErrElsewhere

@@ -33,7 +33,7 @@ func pair(t *testing.T, network, address string) (client, server net.Conn) {
 func TestWhoHasAConnection(t *testing.T) {
 	for _, at := range [][2]string{{"tcp", "127.0.0.1:0"}, {"tcp", "[::1]:0"}, {"tcp", "[::ffff:127.0.0.1]:0"}, {"unix", filepath.Join(t.TempDir(), "s")}} {
 		client, server := pair(t, at[0], at[1])
-		if pids, err := Processes(server); err != nil || !slices.Equal(pids, []int{os.Getpid()}) {
+		if pids, err := processes(server); err != nil || !slices.Equal(pids, []int{os.Getpid()}) {
 			t.Errorf("%s: %v, %v", at, pids, err)
 		}
 		if at[0] == "unix" {
@@ -53,16 +53,16 @@ func TestWhoHasAConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = file.Close()
-		if pids, err := Processes(server); err != nil || !slices.Contains(pids, heir.Process.Pid) || len(pids) != 2 {
+		if pids, err := processes(server); err != nil || !slices.Contains(pids, heir.Process.Pid) || len(pids) != 2 {
 			t.Errorf("%s, handed on: %v, %v", at, pids, err)
 		}
 		_ = client.Close()
-		if pids, err := Processes(server); err != nil || !slices.Equal(pids, []int{heir.Process.Pid}) {
+		if pids, err := processes(server); err != nil || !slices.Equal(pids, []int{heir.Process.Pid}) {
 			t.Errorf("%s, closed here: %v, %v", at, pids, err)
 		}
 		_ = in.Close()
 		_ = heir.Wait()
-		if pids, err := Processes(server); !errors.Is(err, ErrUnseen) {
+		if pids, err := processes(server); !errors.Is(err, ErrUnseen) {
 			t.Errorf("%s, closed: %v, %v", at, pids, err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestWhoHasAConnection(t *testing.T) {
 func TestAConnectionFromElsewhere(t *testing.T) {
 	t.Parallel()
 	for text, local := range map[string]bool{"127.0.0.1": true, "::1": true, "::ffff:127.0.0.9": true, "192.0.2.7": false, "2001:db8::7": false} {
-		if got := Local(netip.MustParseAddr(text)); got != local {
+		if got := isLocal(netip.MustParseAddr(text)); got != local {
 			t.Errorf("%s: %v", text, got)
 		}
 	}

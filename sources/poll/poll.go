@@ -103,7 +103,7 @@ func Run(ctx context.Context, t Trigger) {
 			return // we stopped it ourselves
 		default:
 			failures++
-			wait = Delay(failures, t.Every, rand.Float64())
+			wait = delay(failures, t.Every, rand.Float64())
 			t.report(start, err, wait)
 		}
 		sleep(ctx, wait-time.Since(start))
@@ -140,10 +140,10 @@ func (t *Trigger) succeeded(began time.Time) {
 	}
 }
 
-// Delay returns how long after the start of a failed run the next one starts.
+// delay returns how long after the start of a failed run the next one starts.
 // failures (from 1) is how many failed in a row. The delay is every, doubled each
 // time, up to 15 minutes or every; r in [0, 1) spreads it.
-func Delay(failures int, every time.Duration, r float64) time.Duration {
+func delay(failures int, every time.Duration, r float64) time.Duration {
 	return max(every, sources.Backoff(failures+1, every, max(every, backoffLimit), r))
 }
 

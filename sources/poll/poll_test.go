@@ -143,7 +143,7 @@ func TestDelay(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, time.Minute, time.Hour} {
 		last := time.Duration(0)
 		for n := 1; n < 40; n++ {
-			low, high := Delay(n, every, 0), Delay(n, every, 0.999)
+			low, high := delay(n, every, 0), delay(n, every, 0.999)
 			if low < every || low < last || high < low || high > max(every, backoffLimit) {
 				t.Errorf("after %d failures of one every %v: %v to %v", n, every, low, high)
 			}
