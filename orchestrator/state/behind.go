@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Behind carries out writes that nobody waits for: of several for one file only the
+// Behind carries out writes that mostly nobody waits for: of several for one file only the
 // last. Asking for one touches no disk, so the caller may hold a lock.
 type Behind struct {
 	// delay is the time from asking to writing, so that several become one.
