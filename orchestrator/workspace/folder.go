@@ -263,7 +263,7 @@ func (p *Plan) unchanged(path string, planned []byte) error {
 		return err
 	}
 	if string(current) != string(planned) || (current == nil) != (planned == nil) {
-		return fmt.Errorf("cannot write %q: %w", path, errChanged)
+		return &changedError{path}
 	}
 	return nil
 }

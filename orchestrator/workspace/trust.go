@@ -123,7 +123,7 @@ func replaceClientFile(path string, before, after []byte) error {
 	case err != nil:
 		return err
 	case !bytes.Equal(now, before):
-		return fmt.Errorf("cannot write %q: %w", path, errChanged)
+		return &changedError{path}
 	}
 	folder, err := durable.Open(filepath.Dir(path))
 	if err != nil {

@@ -438,7 +438,8 @@ func TestWhatAnotherFleetWritesMeanwhileStaysOnRecord(t *testing.T) {
 			more.Permissions.Allow = []string{"Bash(make *)"}
 			other.agent = &more
 			other.apply()
-			if err := p.run(); !errors.Is(err, errChanged) {
+			err = p.run()
+			if _, changed := errors.AsType[*changedError](err); !changed {
 				t.Errorf("what was planned for the file of before: %v", err)
 			}
 			b.apply()
