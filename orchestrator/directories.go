@@ -2,12 +2,15 @@ package orchestrator
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
 
 // directories are what this run has locked, and looks after.
@@ -61,19 +64,38 @@ func (d *directories) has(m *member, cfg *config.Agent) bool {
 // until it exists and is locked.
 func (d *directories) inspect(m *member) {
 	d.mu.Lock()
-	cfg, before, claim, atRisk := m.Def(), m.Folders(), m.claim, m.AtRisk()
+	was := visit{m.Def(), m.claim, m.Folders(), m.AtRisk()}
+	rests := m.live == nil && m.State() == status.Idle && m.InPlace()
 	d.mu.Unlock()
-	l, missing := claim.Look(cfg, before), &atRisk
+	// Most looks are at agents that rest, and find what was known: no event.
+	if l := was.claim.Look(was.cfg, was.folders); !rests || !l.Same || !slices.Equal(l.Folders, was.folders) {
+		d.finds(m, was, l)
+	}
+	d.queues.missing(m, was.cfg)
+	d.queues.hinted(m)
+}
+
+// visit is what a member had when its directory was looked at.
+type visit struct {
+	cfg     *config.Agent
+	claim   *claim.Claim
+	folders session.Ground
+	atRisk  session.Loss
+}
+
+// finds takes what a look at a member's directory has found.
+func (d *directories) finds(m *member, was visit, l claim.Look) {
+	missing := &was.atRisk
 	if l.Differs != "" && l.Folders != nil {
-		missing = queue.Recheck(cfg, atRisk)
+		missing = queue.Recheck(was.cfg, was.atRisk)
 	}
 	half := l.Differs != "" || l.Folders == nil // half removed, or half created
 	replaced := false
 	d.happened(m, func(now time.Time) {
-		if !d.fleet.has(m) || m.Def() != cfg || m.claim != claim {
+		if !d.fleet.has(m) || m.Def() != was.cfg || m.claim != was.claim {
 			return
 		}
-		m.Sees(before, l.Differs, l.Folders, missing, now)
+		m.Sees(was.folders, l.Differs, l.Folders, missing, now)
 		switch {
 		case m.Place() == agent.Retaking:
 		case l.Missing != "":
@@ -89,10 +111,8 @@ func (d *directories) inspect(m *member) {
 		}
 	})
 	if replaced {
-		d.retake(m, cfg)
+		d.retake(m, was.cfg)
 	}
-	d.queues.missing(m, cfg)
-	d.queues.hinted(m)
 }
 
 // retake locks the directory that replaced the locked one.

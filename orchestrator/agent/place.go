@@ -27,6 +27,10 @@ type place struct {
 // Place returns the state of its directory.
 func (a *Agent) Place() Place { return a.place.is }
 
+// InPlace reports whether neither its directory nor a folder of its queue was missing, or
+// another one, when they were last seen.
+func (a *Agent) InPlace() bool { return a.place.is == Ours && a.queue.folderGone.IsZero() }
+
 // Loses says that its directory is gone, or cannot be locked.
 func (a *Agent) Loses(why string) {
 	if a.place.is = Lost; a.place.why == why {
