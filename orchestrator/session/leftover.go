@@ -209,6 +209,31 @@ func noted(stateDir string) iter.Seq2[Leftover, error] {
 	}
 }
 
+// maxPassed limits what is read of a file that a client was passed.
+const maxPassed = 16 << 20
+
+// Passed returns what the clients of the live sessions of a state directory were passed
+// by --settings. They read it once, so what it names must stay as it is.
+func Passed(stateDir string) ([][]byte, error) {
+	folder := filepath.Join(stateDir, settingsFolder)
+	files, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var all [][]byte
+	for _, f := range files {
+		data, err := durable.Read(filepath.Join(folder, f.Name()), maxPassed)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the session has just ended
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data)
+	}
+	return all, nil
+}
+
 // maxLeftover limits what is read: the file takes about 300 bytes.
 const maxLeftover = 1 << 16
 

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -93,8 +94,8 @@ func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 // named is short: the client shows a hook's command to the model.
 func named(sum uint32) string { return fmt.Sprintf("%08x", sum) }
 
-// keptCopies is how many copies of binaries remain in the state directory: those of
-// live sessions, and of schedulers of another version that are still running.
+// keptCopies is how many copies of binaries remain in the state directory beside those
+// that are named: for schedulers of another version that are still running.
 const keptCopies = 4
 
 // errUpgraded means that the binary is no longer the one that was chosen.
@@ -113,7 +114,12 @@ func (h *Hook) Install() error {
 	if err := h.copy(); err != nil {
 		return fmt.Errorf("cannot copy the hook program %q: %w", h.copyFrom, err)
 	}
-	return dropOldCopies(filepath.Dir(filepath.Dir(h.binary)))
+	bin := filepath.Dir(filepath.Dir(h.binary))
+	wanted, err := wantedCopies(filepath.Dir(bin))
+	if err != nil {
+		return nil //nolint:nilerr // what cannot be read may name any of them
+	}
+	return dropOldCopies(bin, wanted)
 }
 
 func (h *Hook) copy() error {
@@ -143,12 +149,35 @@ func (h *Hook) copy() error {
 	return err
 }
 
-// dropOldCopies keeps the copies that were used last.
-func dropOldCopies(bin string) error {
+// wantedCopies says whether the client of a live session, or an agent's settings file, names
+// the copy in a folder of bin.
+func wantedCopies(stateDir string) (func(folder string) bool, error) {
+	texts, err := session.Passed(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	applied, err := recordsIn(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range applied {
+		for _, want := range r.merged() {
+			texts = append(texts, []byte(want.Command))
+		}
+	}
+	return func(folder string) bool {
+		path := []byte("/bin/" + folder + "/")
+		return slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(text, path) })
+	}, nil
+}
+
+// dropOldCopies keeps the copies that are named, and those that were used last.
+func dropOldCopies(bin string, wanted func(folder string) bool) error {
 	entries, err := os.ReadDir(bin)
 	if err != nil {
 		return err
 	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return wanted(e.Name()) })
 	used := func(e fs.DirEntry) time.Time {
 		info, err := e.Info()
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"heartbeat/hook/settings"
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/state"
 )
 
 // TestMain is a hook where it is called as one: this program is a scheduler's
@@ -256,5 +257,55 @@ func TestFindHookOfGoRun(t *testing.T) {
 	kept, err := os.ReadDir(filepath.Join(state, "bin"))
 	if err != nil || len(kept) != keptCopies {
 		t.Errorf("%d copies are kept, %v; want %d", len(kept), err, keptCopies)
+	}
+}
+
+// A client reads what it is passed by --settings once: without the copy that it names,
+// nothing that its session does is heard any more.
+func TestACopyThatIsNamedOutlivesUpgrades(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file string
+		data func(command string) any
+		kept int
+	}{
+		"by a live session's client": {"passed/a.json", func(command string) any { return map[string]string{"command": command} }, keptCopies + 1},
+		"by a settings file": {"applied/a/applied.json", func(command string) any {
+			return record{Want: settings.Want{Command: command}}
+		}, keptCopies + 1},
+		"by what a settings file may still have": {"applied/a/applied.json", func(command string) any {
+			return record{Earlier: []settings.Want{{Command: command}}}
+		}, keptCopies + 1},
+		"by what cannot be read": {"applied/a/applied.json", func(string) any { return "damaged" }, keptCopies + 3},
+		"by nothing":             {"passed/a.json", func(string) any { return "" }, keptCopies},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stateDir, dir := t.TempDir(), t.TempDir()
+			var first *Hook
+			for i := range keptCopies + 3 {
+				script(t, filepath.Join(dir, "heartbeat"), fmt.Sprintf("# version %d\n", i))
+				h, err := FindHook(filepath.Join(dir, "heartbeat"), stateDir)
+				if err == nil {
+					err = h.Install()
+				}
+				at := time.Now().Add(time.Duration(i-10) * time.Minute)
+				err = errors.Join(err, os.Chtimes(filepath.Dir(h.binary), at, at))
+				if first == nil {
+					first = h
+					err = errors.Join(err, state.Save(filepath.Join(stateDir, c.file), c.data(h.Command)))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			kept, err := os.ReadDir(filepath.Join(stateDir, "bin"))
+			if err != nil || len(kept) != c.kept {
+				t.Errorf("%d copies are kept, %v; want %d", len(kept), err, c.kept)
+			}
+			if executable(first.binary) != (c.kept > keptCopies) {
+				t.Errorf("the first copy is there: %v", executable(first.binary))
+			}
+		})
 	}
 }
