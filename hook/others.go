@@ -39,6 +39,12 @@ func (r *Record) Gated() bool {
 	return r.Policy.Gated || r.Prolonged && r.Policy.Foreign == ForeignLearn
 }
 
+// spoke reports whether our last Stop hook made the client go on. One of a version that
+// records no answers has not said so, and a shim of one drops what it does not know.
+func (r *Record) spoke() bool {
+	return r.Spoke || r.HandOvers > 0 && len(r.Answers) == 0
+}
+
 // heedOthers finds out from the transcript, at a Stop, whether other Stop hooks
 // made the client go on since the last Stop. The lock is released while it reads.
 // It returns false when the lock, or the session, was lost meanwhile.
@@ -47,7 +53,7 @@ func (t *tick) heedOthers() bool {
 	if t.event.Name != client.Stop || t.event.AgentID != "" || t.event.Cut || r.HandOvers != t.handOvers {
 		return true
 	}
-	spoke := r.Spoke
+	spoke := r.spoke()
 	if !t.event.StopHookActive || spoke && !r.strangers() {
 		if r.Spoke = false; spoke {
 			t.save() // what follows may read it anew
