@@ -233,7 +233,7 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 	switch {
 	case err == nil:
 		defer res.Body.Close()
-		err = understand(res, what, answer)
+		err = c.understand(res, what, answer)
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
 		return ErrNotRunning
 	case !cutOff(err):
@@ -296,17 +296,20 @@ func (c *Client) lives(ctx context.Context, mention func()) bool {
 }
 
 // understand reads the answer to a request.
-func understand(res *http.Response, what string, answer any) error {
+func (c *Client) understand(res *http.Response, what string, answer any) error {
 	in := json.NewDecoder(io.LimitReader(res.Body, maxBody))
+	other := &OtherError{PID: int(c.pid.Load()), What: what}
 	if res.StatusCode != http.StatusOK {
 		var p problem
 		if err := in.Decode(&p); err != nil || p.Error == "" {
-			return fmt.Errorf("cannot %s: the running scheduler answers %s; it may be of another version", what, res.Status)
+			other.cause = errors.New(res.Status)
+			return other
 		}
 		return &Error{p.Error, p.Hint, p.Exit}
 	}
 	if err := in.Decode(answer); err != nil {
-		return fmt.Errorf("cannot read the answer of the running scheduler: %w", err)
+		other.cause = err
+		return other
 	}
 	return nil
 }

@@ -66,6 +66,32 @@ func TestASchedulerThatEndsBeforeItAnswersIsSaidToHave(t *testing.T) {
 	}
 }
 
+// TestASchedulerOfAnotherVersionIsSaidToBe, and how to end it: its process is known, and
+// a version that does not know the request cannot be asked to stop.
+func TestASchedulerOfAnotherVersionIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"an unknown request": "HTTP/1.1 404 Not Found\r\nContent-Length: 19\r\n\r\n404 page not found\n",
+		"another form":       "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n\"ok\"",
+	} {
+		dir := folder(t)
+		endsIn(t, dir, answer)
+		for _, method := range []string{"Status", "Stop", "Answer", "Reload"} {
+			t.Run(name+"/"+method, func(t *testing.T) {
+				t.Parallel()
+				err := calls[method](t.Context(), NewClient(dir))
+				other, is := errors.AsType[*OtherError](err)
+				if !is || !strings.Contains(err.Error(), "of another version") {
+					t.Fatalf("%T: %v", err, err)
+				}
+				if !strings.Contains(other.Hint(), "kill "+strconv.Itoa(os.Getpid())+",") {
+					t.Errorf("hint %q", other.Hint())
+				}
+			})
+		}
+	}
+}
+
 // endsIn is a scheduler that dies once it has sent the beginning of its answer.
 func endsIn(t *testing.T, dir, answer string) {
 	t.Helper()
