@@ -117,7 +117,7 @@ func (h *Hook) Install() error {
 	bin := filepath.Dir(filepath.Dir(h.binary))
 	wanted, err := wantedCopies(filepath.Dir(bin))
 	if err != nil {
-		return nil //nolint:nilerr // what cannot be read may name any of them
+		return nil // what cannot be read may name any of them
 	}
 	return dropOldCopies(bin, wanted)
 }
