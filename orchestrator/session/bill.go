@@ -60,7 +60,8 @@ func (b *bill) began(at time.Time) {
 	b.reader.Began = b.kept.Began
 }
 
-// spend counts what was spent since the last look, and records it from time to time.
+// spend counts what was spent since the last look, and records it from time to time. An
+// entry that began and ended between two looks is billed to the one before it.
 func (s *shim) spend(now time.Time) {
 	b := &s.bill
 	if b.kept.Began.After(now) { // the clock was set back; all that is older was read
