@@ -2,13 +2,11 @@ package e2e
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -45,25 +43,18 @@ func TestMain(m *testing.M) {
 			os.Setenv(envNamespace, err.Error())
 		}
 	}
-	asManyAtOnce()
+	testbed.AtOnce(testsAtOnce())
 	os.Exit(testbed.Run(m))
 }
 
-// asManyAtOnce runs three tests for each processor where the real client is there, which
-// takes two seconds of a processor to start, and 220 MB of memory (2.1.329), and else
-// many, as they wait more than they work; unless the person says how many.
-func asManyAtOnce() {
-	flag.Parse()
-	said := false
-	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if said {
-		return
-	}
-	each := 16
+// testsAtOnce is how many tests run for each processor: three where the real client is there,
+// which takes two seconds of a processor to start, and 220 MB of memory (2.1.329), and else
+// many, as they wait more than they work.
+func testsAtOnce() int {
 	if _, err := realClientPath(); err == nil {
-		each = 3
+		return 3
 	}
-	_ = flag.Set("test.parallel", strconv.Itoa(each*runtime.GOMAXPROCS(0)))
+	return 16
 }
 
 // inNamespace runs this program again in a new network namespace and returns

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -22,7 +21,6 @@ func TestASliceOfTheSoak(t *testing.T) {
 	}
 	cmd := exec.Command(soak, "--agents", "6", "--for", "6s", "--rate", "3", "--every", "300ms", "-o", "json", "--dir", t.TempDir())
 	cmd.Dir = filepath.Join("..", "soak")
-	cmd.Env = os.Environ()
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()

@@ -31,7 +31,7 @@ import (
 //
 // The collector runs less often than is usual: few tests have much in memory.
 func Run(m *testing.M) int {
-	moreAtOnce()
+	AtOnce(atOnce)
 	debug.SetGCPercent(400)
 	parent := os.TempDir()
 	if os.Getenv("TMPDIR") == "" && memoryIsFree() {
@@ -53,12 +53,14 @@ func Run(m *testing.M) int {
 // the real client's each has a process of 300 MB.
 const atOnce, mostAtOnce = 8, 32
 
-func moreAtOnce() {
+// AtOnce sets how many tests run at once for each processor, unless the person, or an
+// earlier call, has said how many.
+func AtOnce(each int) {
 	flag.Parse()
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
 	if !said {
-		_ = flag.Set("test.parallel", strconv.Itoa(min(atOnce*runtime.GOMAXPROCS(0), mostAtOnce)))
+		_ = flag.Set("test.parallel", strconv.Itoa(min(each*runtime.GOMAXPROCS(0), mostAtOnce)))
 	}
 }
 
