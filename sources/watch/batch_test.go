@@ -31,13 +31,15 @@ func TestBatch(t *testing.T) {
 	for _, name := range []string{"b.md", "a.md", "in/c.md"} {
 		r.write(name, "1")
 	}
-	r.start(r.batch("**/*.md"))
+	short := r.batch("**/*.md")
+	short.Debounce = 100 * time.Millisecond // all are there before it starts: they wait for each other
+	r.start(short)
 	r.want("created a.md b.md in/c.md")
 	r.until("the record", func() bool { return len(r.seen) == 3 })
 	r.write("a.md", "2")
 	r.want("changed a.md")
 	r.stop()
-	r.start(r.batch("**/*.md"))
+	r.start(short)
 	r.wantNothing()
 	r.stop()
 	if _, err := Scan(t.Context(), r.batch("{a,b,in/c}.md")); err != nil {
@@ -90,7 +92,9 @@ func TestBatchIsKeptUntilItIsQueued(t *testing.T) {
 	r.err = errors.New("no space")
 	r.write("a.md", "1")
 	r.write("b.md", "1")
-	r.start(r.batch("*.md"))
+	tr := r.batch("*.md")
+	tr.Debounce = 100 * time.Millisecond
+	r.start(tr)
 	r.until("a failure", func() bool { return len(r.errs) > 0 })
 	r.mu.Lock()
 	r.err = nil

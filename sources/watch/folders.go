@@ -22,6 +22,10 @@ const againEvery = time.Second
 // only a hint, so check the file. Folders returns when ctx ends, or with an error
 // where the system provides no notifications. changed must not block.
 func Folders(ctx context.Context, folders []string, changed func(path string)) error {
+	return watchFolders(ctx, folders, againEvery, changed)
+}
+
+func watchFolders(ctx context.Context, folders []string, every time.Duration, changed func(path string)) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("cannot watch folders: %w", err)
@@ -36,7 +40,7 @@ func Folders(ctx context.Context, folders []string, changed func(path string)) e
 		watched[f] = true
 		changed(f) // for what happened before it was watched
 	}
-	again := time.Tick(againEvery)
+	again := time.Tick(every)
 	for {
 		select {
 		case <-ctx.Done():

@@ -65,7 +65,9 @@ func TestAFolderThatIsMadeAnewIsWatched(t *testing.T) {
 			changed := make(chan string, 64)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			done := make(chan error, 1)
-			go func() { done <- Folders(ctx, []string{folder, late}, func(path string) { changed <- path }) }()
+			go func() {
+				done <- watchFolders(ctx, []string{folder, late}, 20*time.Millisecond, func(path string) { changed <- path })
+			}()
 			wait := func(want string) {
 				t.Helper()
 				for {

@@ -36,6 +36,7 @@ const (
 // only 128. Its methods may be called from any goroutine.
 type Watcher struct {
 	changed chan struct{}
+	retry   time.Duration // the first wait after a failure
 
 	mu      sync.Mutex
 	targets map[string]*target
@@ -69,7 +70,7 @@ type target struct {
 // symbolic links are neither matched nor followed. Files in a directory .git,
 // .heartbeat or .claude match only patterns that name it.
 func New() *Watcher {
-	w := &Watcher{changed: make(chan struct{}, 1), targets: map[string]*target{}}
+	w := &Watcher{changed: make(chan struct{}, 1), retry: retryBase, targets: map[string]*target{}}
 	w.crew = sources.Crew[*target]{Most: workers, Lock: &w.mu, Do: w.look}
 	return w
 }
@@ -215,7 +216,7 @@ func (w *Watcher) finish(ctx context.Context, l *look, err error) {
 	switch {
 	case err != nil:
 		t.failures++
-		retry := sources.Backoff(t.failures, retryBase, retryLimit, rand.Float64())
+		retry := sources.Backoff(t.failures, w.retry, retryLimit, rand.Float64())
 		t.notBefore = now.Add(retry)
 		t.rescan = t.notBefore // finds all that has not fired
 		if t.Failed != nil && ctx.Err() == nil {

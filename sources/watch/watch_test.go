@@ -81,6 +81,11 @@ func (r *rig) failed(_ time.Time, err error, _ time.Duration) {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	t.Parallel()
+	return anotherRig(t)
+}
+
+func anotherRig(t *testing.T) *rig {
+	t.Helper()
 	r := &rig{t: t, dir: t.TempDir(), outside: t.TempDir(), stop: func() {}}
 	t.Cleanup(func() { r.stop() })
 	return r
@@ -90,6 +95,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start(triggers ...Trigger) *Watcher {
 	r.t.Helper()
 	w := New()
+	w.retry = 20 * time.Millisecond
 	for i, tr := range triggers {
 		r.mu.Lock()
 		tr.Seen = r.seen
@@ -210,27 +216,62 @@ func TestChangesWhileDown(t *testing.T) {
 	r.wantNothing()
 }
 
+// unhurried runs a test with a debounce that is longer than what the test does within
+// one. The test returns false, before it judges anything, where that took longer: a busy
+// machine may stop it for any time. Then it runs again with a longer debounce.
+func unhurried(t *testing.T, test func(r *rig, debounce time.Duration) bool) {
+	t.Helper()
+	t.Parallel()
+	for debounce := 250 * time.Millisecond; ; debounce *= 2 {
+		r := anotherRig(t)
+		done := test(r, debounce)
+		r.stop()
+		if done {
+			return
+		}
+		if debounce > testbed.Patience {
+			t.Fatalf("%v are too short for what is done within a debounce", debounce)
+		}
+	}
+}
+
 func TestSameContentIsNoChange(t *testing.T) {
-	r := newRig(t)
-	r.write("a.md", "content")
-	tr := r.trigger("*.md")
-	tr.Debounce = time.Second // more than writing in place takes
-	r.start(tr)
-	r.want("created a.md")
-	a := filepath.Join(r.dir, "a.md")
-	r.must(os.Chtimes(a, time.Now(), time.Now()))
-	r.must(os.Chmod(a, 0o644))
-	r.rewrite("a.md", "content")
-	r.rewrite("a.md.swp", "content")
-	r.must(os.Rename(a+".swp", a))
-	r.must(os.Rename(a, a+"~"))
-	r.rewrite("a.md", "content")
-	r.must(os.Remove(a + "~"))
-	r.wantNothing()
-	r.rewrite("a.md", "other content")
-	r.want("changed a.md")
-	r.write("a.md", "third content")
-	r.want("changed a.md")
+	unhurried(t, func(r *rig, debounce time.Duration) bool {
+		r.write("a.md", "content")
+		tr := r.trigger("*.md")
+		tr.Debounce = debounce
+		r.start(tr)
+		r.want("created a.md")
+		a := filepath.Join(r.dir, "a.md")
+		began := time.Now()
+		r.must(os.Chtimes(a, time.Now(), time.Now()))
+		r.must(os.Chmod(a, 0o644))
+		r.rewrite("a.md", "content")
+		r.rewrite("a.md.swp", "content")
+		r.must(os.Rename(a+".swp", a))
+		r.must(os.Rename(a, a+"~"))
+		r.rewrite("a.md", "content")
+		r.must(os.Remove(a + "~"))
+		if !within(debounce, began) {
+			return false
+		}
+		r.wantNothing()
+		began = time.Now()
+		r.rewrite("a.md", "other content")
+		if !within(debounce, began) {
+			return false
+		}
+		r.want("changed a.md")
+		r.write("a.md", "third content")
+		r.want("changed a.md")
+		return true
+	})
+}
+
+// within reports whether what began then took less than a debounce, of which the times of
+// files take a little.
+func within(debounce time.Duration, began time.Time) bool {
+	return time.Since(began) < debounce-20*time.Millisecond
 }
 
 func TestNewDirectories(t *testing.T) {
@@ -283,23 +324,32 @@ func TestAgentDirMadeAgain(t *testing.T) {
 }
 
 func TestDebounceWaitsForTheWriter(t *testing.T) {
-	r := newRig(t)
-	tr := r.trigger("*.md")
-	tr.Debounce = 2 * time.Second
-	r.start(tr)
-	f, err := os.Create(filepath.Join(r.dir, "a.md"))
-	r.must(err)
-	for i := range 60 { // three seconds, without a pause of two
-		_, err := fmt.Fprintln(f, i)
+	unhurried(t, func(r *rig, debounce time.Duration) bool {
+		tr := r.trigger("*.md")
+		tr.Debounce = debounce
+		r.start(tr)
+		began := time.Now()
+		f, err := os.Create(filepath.Join(r.dir, "a.md"))
 		r.must(err)
-		time.Sleep(50 * time.Millisecond)
-	}
-	r.must(f.Close())
-	r.want("created a.md")
-	if !strings.HasPrefix(r.labels[0], "a.md#"+sumOf(t, filepath.Join(r.dir, "a.md"))) {
-		t.Errorf("the label %s is not of the finished file", r.labels[0])
-	}
-	r.wantNothing()
+		defer f.Close()
+		for last, i := began, 0; last.Sub(began) < debounce*3/2; i++ { // without a pause of a debounce
+			before := time.Now()
+			_, err := fmt.Fprintln(f, i)
+			r.must(err)
+			if !within(debounce, last) {
+				return false
+			}
+			last = before
+			time.Sleep(debounce / 40)
+		}
+		r.must(f.Close())
+		r.want("created a.md")
+		if !strings.HasPrefix(r.labels[0], "a.md#"+sumOf(t, filepath.Join(r.dir, "a.md"))) {
+			t.Errorf("the label %s is not of the finished file", r.labels[0])
+		}
+		r.wantNothing()
+		return true
+	})
 }
 
 func sumOf(t *testing.T, name string) string {
