@@ -9,14 +9,13 @@ import (
 	"heartbeat/hook/handover"
 )
 
-const (
-	// deafness is how long a client may work on its prompt without a call of one of
-	// our hooks. The client waits for SessionStart's hooks before it takes the
-	// prompt, so this only has to allow for a slow machine.
-	deafness = 5 * time.Second
-	// lookForWork is how often to look for the transcript.
-	lookForWork = time.Second
-)
+// deafness is how long a client may work on its prompt without a call of one of
+// our hooks. The client waits for SessionStart's hooks before it takes the
+// prompt, so this only has to allow for a slow machine. Tests have a shorter one.
+var deafness = 5 * time.Second
+
+// lookForWork is how often to look for the transcript.
+const lookForWork = time.Second
 
 // deaf detects that a client works without our hooks.
 type deaf struct {

@@ -19,18 +19,17 @@ echo '{"type":"mode","mode":"normal"}' >>"$t"; `
 const (
 	prompted = `printf '%s\n' '{"type":"user","message":{"role":"user","content":"Task from the queue:\n\none"}}' >>"$t"; `
 	another  = `echo '{"type":"user","message":{"role":"user","content":"x"}}' >>"$t"; `
-	stays    = `exec sleep 600`
 )
 
 // TestAClientThatCallsNoHook: the model worked on the first entry, and it was
 // given again at each of six starts. What stands in the transcript was started.
 func TestAClientThatCallsNoHook(t *testing.T) {
 	t.Parallel()
-	short := func(s *Spec) { s.StartTimeout = shown }
-	long := func(s *Spec) { s.StartTimeout = time.Minute }
+	const short, long, goesOn = "its start-timeout ends it", "its start-timeout is long", "it goes on with a conversation, and its start-timeout ends it"
+	const conversation = "user/.claude/projects/-work/" + id + ".jsonl"
 	for name, tt := range map[string]struct {
 		script    string
-		change    func(*Spec)
+		start     string
 		before    func(l *lab)
 		why       hook.End
 		unwatched bool
@@ -44,12 +43,10 @@ func TestAClientThatCallsNoHook(t *testing.T) {
 		"it asks something":             {writes + stays, short, nil, hook.EndStartTimeout, false, true},
 		"it ends at once":               {writes + "exit 3", long, nil, hook.EndExited, false, true},
 		"it goes on with a conversation": {
-			`set -- --session-id ` + id + `; ` + writes + stays, func(s *Spec) { short(s); s.Resume = id },
-			func(l *lab) { l.write("user/.claude/projects/-work/"+id+".jsonl", `{"type":"user"}`+"\n") }, hook.EndStartTimeout, false, true,
+			`set -- --session-id ` + id + `; ` + writes + stays, goesOn, nil, hook.EndStartTimeout, false, true,
 		},
 		"it goes on, and works": {
-			writes + prompted + stays, func(s *Spec) { short(s); s.Resume = id },
-			func(l *lab) { l.write("user/.claude/projects/-work/"+id+".jsonl", `{"type":"user"}`+"\n") }, hook.EndNoHooks, true, false,
+			writes + prompted + stays, goesOn, nil, hook.EndNoHooks, true, false,
 		},
 		"hooks are called, and cannot work": {
 			writes + prompted + `echo "cannot lock" >>.heartbeat/hook.log; ` + stays, short, nil, hook.EndStartTimeout, false, true,
@@ -61,11 +58,28 @@ func TestAClientThatCallsNoHook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, "one")
-			if tt.before != nil {
-				tt.before(l)
+			begin := func() *lab {
+				l := newLab(t, "one")
+				if tt.before != nil {
+					tt.before(l)
+				}
+				if tt.start == goesOn {
+					l.write(conversation, `{"type":"user"}`+"\n")
+				}
+				return l
 			}
-			o := l.run(tt.script, tt.change)
+			var l *lab
+			var o *Outcome
+			if tt.start == long {
+				l = begin()
+				o = l.run(tt.script, func(s *Spec) { s.StartTimeout = time.Minute })
+			} else {
+				l, o = expire(begin, tt.script, func(s *Spec) {
+					if tt.start == goesOn {
+						s.Resume = id
+					}
+				})
+			}
 			if o.Why != tt.why || o.Unwatched != tt.unwatched {
 				t.Fatalf("ended as %s, unwatched %v", o, o.Unwatched)
 			}
@@ -102,11 +116,11 @@ func (l *lab) write(name, text string) {
 // had only the picture of its screen to tell that by.
 func TestWhatTheClientAsksIsNamed(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "one")
-	if err := os.WriteFile(filepath.Join(l.user, ".claude.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := l.run(`printf 'Accessing workspace:\r\n\r\n 1. Yes, I trust this folder\r\n 2. No, exit\r\n\r\n Enter to confirm'; `+stays, func(s *Spec) { s.StartTimeout = shown })
+	_, o := expire(func() *lab {
+		l := newLab(t, "one")
+		l.write("user/.claude.json", "{}")
+		return l
+	}, `printf 'Accessing workspace:\r\n\r\n 1. Yes, I trust this folder\r\n 2. No, exit\r\n\r\n Enter to confirm'; `+stays)
 	if o.Why != hook.EndStartTimeout || !strings.Contains(o.Detail, "whether the folder is trusted") ||
 		o.Asks == nil || o.Asks.Do != "heartbeat apply --trust a" {
 		t.Errorf("ended as %s", o)

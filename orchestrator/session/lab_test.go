@@ -57,9 +57,51 @@ func (l *lab) place() inbox.Place {
 // id is the session's, as the client is told.
 const id = "11111111-2222-4333-8444-555555555555"
 
-// shown is a start-timeout within which a client's script has written what it
-// writes, also on a busy machine.
-const shown = 4 * time.Second
+// stays is a client that has written what it writes, and waits.
+const stays = wrote + `exec sleep 600`
+
+// wrote leaves a sign that a client has written what it writes.
+const wrote = `: >"$HOME/wrote"; `
+
+// expire runs a session that its start-timeout ends once the client has written what it
+// writes: where a busy machine has kept the client, or us, too long for that, it runs
+// again, in a lab of its own, with a longer one.
+func expire(newLab func() *lab, script string, change ...func(*Spec)) (*lab, *Outcome) {
+	const first = time.Second // the transcript is looked for each second
+	for timeout, enough := first, first*3/4; ; timeout, enough = 2*timeout, timeout {
+		l, began, stood := newLab(), time.Now(), standstill()
+		o := l.run(script, append(change, func(s *Spec) { s.StartTimeout = timeout })...)
+		info, err := os.Stat(filepath.Join(l.user, "wrote"))
+		if longest := stood(); err == nil && info.ModTime().Sub(began) < enough && longest < timeout/4 {
+			return l, o
+		}
+		if timeout > 30*time.Second {
+			l.t.Fatalf("the client wrote nothing within %v: %v, %s", enough, err, o)
+		}
+	}
+}
+
+// standstill measures for how long this process stood still at most.
+func standstill() (longest func() time.Duration) {
+	stop, most := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		defer close(most)
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		gap := time.Duration(0)
+		for last := time.Now(); ; {
+			select {
+			case <-ticker.C:
+			case <-stop:
+				most <- max(gap, time.Since(last))
+				return
+			}
+			now := time.Now()
+			gap, last = max(gap, now.Sub(last)), now
+		}
+	}()
+	return func() time.Duration { close(stop); return <-most }
+}
 
 // run runs a session to its end. The script gets the client's arguments.
 func (l *lab) run(script string, change ...func(*Spec)) *Outcome {

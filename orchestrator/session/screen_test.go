@@ -7,15 +7,14 @@ import (
 
 // tidy is a client that shows a dialog and, told to end, clears its screen.
 const tidy = `trap 'printf "\033[2J\033[Hgoodbye"; exit 143' TERM
-printf 'Do you trust the files in this folder?'
+printf 'Do you trust the files in this folder?'; ` + wrote + `
 while :; do sleep 0.05; done`
 
 // TestTheReportShowsTheScreenFromBeforeTheEnd: a client cleans its screen up
 // when it is told to end, and the report of a start-up dialog showed that.
 func TestTheReportShowsTheScreenFromBeforeTheEnd(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "one")
-	o := l.run(tidy, func(s *Spec) { s.StartTimeout = shown })
+	_, o := expire(func() *lab { return newLab(t, "one") }, tidy)
 	if o.Why != "start-timeout" || !strings.Contains(o.Screen, "Do you trust") || strings.Contains(o.Screen, "goodbye") {
 		t.Errorf("outcome: %+v", o)
 	}

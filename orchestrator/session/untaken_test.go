@@ -29,10 +29,10 @@ func TestAnEntryIsUntakenOnlyWhereTheTranscriptShowsThat(t *testing.T) {
 		want    bool
 	}{
 		"it refuses its flags":              {script: "exit 1", want: true},
-		"it waits at a dialog":              {script: "sleep 60", want: true},
+		"it waits at a dialog":              {script: stays, want: true},
 		"it was at another prompt":          {script: `printf %s\\n "$OTHER" > "$T"; exit 1`, want: true},
 		"it had the prompt":                 {script: `printf %s\\n "$MINE" > "$T"; exit 1`},
-		"it had the prompt, and waits":      {script: `printf %s\\n "$MINE" > "$T"; sleep 60`},
+		"it had the prompt, and waits":      {script: `printf %s\\n "$MINE" > "$T"; ` + stays},
 		"it was killed":                     {script: "kill -9 $$"},
 		"it was killed, in order":           {script: "kill -TERM $$", want: true},
 		"its transcripts cannot be read":    {script: "exit 1", folder: func(t *testing.T, p string) { put(t, p, "") }},
@@ -42,28 +42,37 @@ func TestAnEntryIsUntakenOnlyWhereTheTranscriptShowsThat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, mine)
-			projects := filepath.Join(l.user, "projects")
-			transcript := filepath.Join(projects, "-work", id+".jsonl")
-			if c.resumes != "" {
-				transcript = filepath.Join(projects, "-work", "R.jsonl")
+			var projects, transcript string
+			begin := func() *lab {
+				l := newLab(t, mine)
+				projects = filepath.Join(l.user, "projects")
+				transcript = filepath.Join(projects, "-work", id+".jsonl")
+				if c.resumes != "" {
+					transcript = filepath.Join(projects, "-work", "R.jsonl")
+				}
+				if c.folder != nil {
+					c.folder(t, projects)
+				} else {
+					inTheWay(t, filepath.Dir(transcript))
+				}
+				if c.resumes != "" {
+					put(t, transcript, c.resumes)
+				}
+				return l
 			}
-			if c.folder != nil {
-				c.folder(t, projects)
-			} else {
-				inTheWay(t, filepath.Dir(transcript))
-			}
-			if c.resumes != "" {
-				put(t, transcript, c.resumes)
-			}
-			o := l.run(c.script, func(s *Spec) {
-				s.StartTimeout = shown
+			change := func(s *Spec) {
 				if c.resumes != "" {
 					s.Resume = "R"
 				}
-				s.Env = append(s.Env, "CLAUDE_CONFIG_DIR="+l.user, "T="+transcript,
+				s.Env = append(s.Env, "CLAUDE_CONFIG_DIR="+filepath.Dir(projects), "T="+transcript,
 					"MINE="+strings.TrimSpace(says(mine)), "OTHER="+strings.TrimSpace(says(other)))
-			})
+			}
+			var o *Outcome
+			if strings.HasSuffix(c.script, stays) {
+				_, o = expire(begin, c.script, change)
+			} else {
+				o = begin().run(c.script, change)
+			}
 			if o.Untaken != c.want || o.Bound {
 				t.Errorf("untaken %t, want %t: %+v", o.Untaken, c.want, o)
 			}
