@@ -146,10 +146,6 @@ func (d *Doors) State() []status.Door {
 // opening is the problem of an address that was not tried yet.
 const opening = "it is being opened"
 
-// again is how often an address that could not be opened is tried again, and how
-// often a socket is looked after.
-const again = time.Second
-
 // keep has an address open until ctx ends.
 func (o *door) keep(ctx context.Context, b limits, h http.Handler, log *slog.Logger) {
 	for ctx.Err() == nil {
@@ -164,7 +160,7 @@ func (o *door) keep(ctx context.Context, b limits, h http.Handler, log *slog.Log
 		o.is(err, log)
 		select {
 		case <-ctx.Done():
-		case <-time.After(again):
+		case <-time.After(b.again):
 		}
 	}
 }
@@ -196,7 +192,7 @@ func (o *door) serve(ctx context.Context, l net.Listener, b limits, h http.Handl
 	here, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
 	if socket, ok := l.(*net.UnixListener); ok {
-		go lookAfter(here, socket, lost)
+		go lookAfter(here, socket, b.again, lost)
 	}
 	err := b.serve(here, freeing{l, func() {
 		if ctx.Err() != nil {
@@ -221,10 +217,10 @@ func (f freeing) Close() error {
 }
 
 // lookAfter signals when a socket is no longer the one that was made.
-func lookAfter(ctx context.Context, l *net.UnixListener, lost context.CancelCauseFunc) {
+func lookAfter(ctx context.Context, l *net.UnixListener, every time.Duration, lost context.CancelCauseFunc) {
 	path := l.Addr().String()
 	made, err := os.Lstat(path)
-	ticker := time.NewTicker(again)
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for err == nil {
 		select {

@@ -77,6 +77,7 @@ func newLab(t *testing.T) *lab {
 	l.fires.Of("a", memory.Identity{Key: "a"}, l).Set(ctx, l.cfg)
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") })
 	l.doors = New(Options{Webhooks: Webhooks(l.fires.Webhook, l.log), Metrics: metrics, Log: l.log})
+	l.doors.limits.again = 20 * time.Millisecond
 	around.Go(func() { l.doors.Run(ctx) })
 	t.Cleanup(func() { cancel(); around.Wait() })
 	return l
@@ -497,48 +498,89 @@ func TestMetricsWithASecret(t *testing.T) {
 func TestClientsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	l.must(err)
 	few := limits{header: 700 * time.Millisecond, read: 1400 * time.Millisecond, write: 5 * time.Second, idle: 300 * time.Millisecond, end: 5 * time.Second, room: room{served: 3, ofOne: 3, waiting: 3, waitingOfOne: 3}}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- few.serve(ctx, listener, l.doors.opt.Webhooks, l.log) }()
-	const post = "POST /open HTTP/1.1\r\nHost: x\r\n"
-	for name, begins := range map[string]string{
-		"says nothing":          "",
-		"never ends its header": post + "X-A: ",
-		"never sends its body":  post + "Content-Length: 100\r\n\r\n{",
-		"sends no more":         post + "Content-Length: 13\r\n\r\n{\"text\":\"yes\"}",
-		"no HTTP":               "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-		"a header without end":  post + "X-A: " + strings.Repeat("x", 32<<10) + "\r\n\r\n",
-		"a forged header":       post + "X-GitHub-Delivery: a\r\n b\r\nContent-Length: 0\r\n\r\n",
-		"two lengths":           post + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
-		"a chunk without end":   post + "Transfer-Encoding: chunked\r\n\r\nfffffffff\r\n",
-	} {
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		l.must(err)
-		_, _ = io.WriteString(conn, begins)
-		l.must(conn.SetReadDeadline(time.Now().Add(testbed.Patience)))
-		var answer strings.Builder
-		if _, err := io.Copy(&answer, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("who %s is never ended", name)
+	// each client has a server of its own: they take their time beside each other
+	t.Run("beside each other", func(t *testing.T) {
+		for name, begins := range badClients {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				isEnded(t, name, begins, l.serve(t, few))
+			})
 		}
-		if name == "never sends its body" && !strings.HasPrefix(answer.String(), "HTTP/1.1 408 ") {
-			t.Errorf("a body that does not come is answered with %q", answer.String())
-		}
-		_ = conn.Close()
+		t.Run("who waits behind them", func(t *testing.T) {
+			t.Parallel()
+			waitsBehind(t, l.serve(t, few))
+		})
+	})
+	if !slices.ContainsFunc(l.letters, func(m inbox.Letter) bool { return m.Prompt == "yes" }) || bytes.Contains(fmt.Append(nil, l.letters), []byte("\r")) {
+		t.Errorf("queued %+v", l.letters)
 	}
-	var held []net.Conn
-	for range 12 { // more than there is room for
+}
+
+const post = "POST /open HTTP/1.1\r\nHost: x\r\n"
+
+// badClients are clients by what they begin with.
+var badClients = map[string]string{
+	"says nothing":          "",
+	"never ends its header": post + "X-A: ",
+	"never sends its body":  post + "Content-Length: 100\r\n\r\n{",
+	"sends no more":         post + "Content-Length: 13\r\n\r\n{\"text\":\"yes\"}",
+	"no HTTP":               "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+	"a header without end":  post + "X-A: " + strings.Repeat("x", 32<<10) + "\r\n\r\n",
+	"a forged header":       post + "X-GitHub-Delivery: a\r\n b\r\nContent-Length: 0\r\n\r\n",
+	"two lengths":           post + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+	"a chunk without end":   post + "Transfer-Encoding: chunked\r\n\r\nfffffffff\r\n",
+}
+
+// serve serves webhooks until t ends, and returns how to connect.
+func (l *lab) serve(t *testing.T, b limits) (dial func() net.Conn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- b.serve(ctx, listener, l.doors.opt.Webhooks, l.log) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return func() net.Conn {
 		conn, err := net.Dial("tcp", listener.Addr().String())
-		l.must(err)
-		held = append(held, conn)
+		if err == nil {
+			err = conn.SetDeadline(time.Now().Add(testbed.Patience))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+}
+
+func isEnded(t *testing.T, name, begins string, dial func() net.Conn) {
+	conn := dial()
+	defer conn.Close()
+	_, _ = io.WriteString(conn, begins)
+	var answer strings.Builder
+	if _, err := io.Copy(&answer, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("who %s is never ended", name)
+	}
+	if name == "never sends its body" && !strings.HasPrefix(answer.String(), "HTTP/1.1 408 ") {
+		t.Errorf("a body that does not come is answered with %q", answer.String())
+	}
+}
+
+func waitsBehind(t *testing.T, dial func() net.Conn) {
+	for range 12 { // more than there is room for
+		held := dial()
+		defer held.Close()
 	}
 	heard := false
 	for range 5 { // a machine that is busy may keep one waiting beyond the limits
-		last, err := net.Dial("tcp", listener.Addr().String())
-		l.must(err)
-		l.must(last.SetDeadline(time.Now().Add(testbed.Patience)))
+		last := dial()
 		_, _ = io.WriteString(last, post+"Content-Length: 14\r\n\r\n"+`{"text":"yes"}`)
 		res, err := http.ReadResponse(bufio.NewReader(last), nil)
 		_ = last.Close()
@@ -548,16 +590,6 @@ func TestClientsAreBounded(t *testing.T) {
 	}
 	if !heard {
 		t.Error("who waits behind them is not heard")
-	}
-	for _, conn := range held {
-		_ = conn.Close()
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if !slices.ContainsFunc(l.letters, func(m inbox.Letter) bool { return m.Prompt == "yes" }) || bytes.Contains(fmt.Append(nil, l.letters), []byte("\r")) {
-		t.Errorf("queued %+v", l.letters)
 	}
 }
 

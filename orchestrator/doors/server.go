@@ -15,16 +15,17 @@ import (
 
 // limits bound what slow, endless or broken clients cost: how long a connection has for
 // its headers, its whole request, its answer and its next request. end is how long requests
-// that are being answered have when the address closes.
+// that are being answered have when the address closes. again is how often an address that
+// could not be opened is tried again, and how often a socket is looked after.
 type limits struct {
-	header, read, write, idle, end time.Duration
-	room                           room
+	header, read, write, idle, end, again time.Duration
+	room                                  room
 }
 
 // usual are the limits of every address. A gate may take a minute, a scrape of 10,000
 // agents half of one.
 var usual = limits{
-	header: 5 * time.Second, read: 15 * time.Second, write: 90 * time.Second, idle: 30 * time.Second, end: 5 * time.Second,
+	header: 5 * time.Second, read: 15 * time.Second, write: 90 * time.Second, idle: 30 * time.Second, end: 5 * time.Second, again: time.Second,
 	room: room{served: 256, ofOne: 40, waiting: 100, waitingOfOne: 20},
 }
 
