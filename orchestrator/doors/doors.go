@@ -191,10 +191,11 @@ var errGone = errors.New("its socket was removed")
 func (o *door) serve(ctx context.Context, l net.Listener, b limits, h http.Handler, log *slog.Logger) error {
 	here, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
+	var closing sync.Mutex
 	if socket, ok := l.(*net.UnixListener); ok {
-		go lookAfter(here, socket, b.again, lost)
+		go lookAfter(here, socket, &closing, b.again, lost)
 	}
-	err := b.serve(here, freeing{l, func() {
+	err := b.serve(here, freeing{l, &closing, func() {
 		if ctx.Err() != nil {
 			o.free()
 		}
@@ -208,16 +209,19 @@ func (o *door) serve(ctx context.Context, l net.Listener, b limits, h http.Handl
 // freeing is a listener that says when it is closed.
 type freeing struct {
 	net.Listener
-	closed func()
+	closing *sync.Mutex // whether Close removes the socket is not changed meanwhile
+	closed  func()
 }
 
 func (f freeing) Close() error {
 	defer f.closed()
+	f.closing.Lock()
+	defer f.closing.Unlock()
 	return f.Listener.Close()
 }
 
 // lookAfter signals when a socket is no longer the one that was made.
-func lookAfter(ctx context.Context, l *net.UnixListener, every time.Duration, lost context.CancelCauseFunc) {
+func lookAfter(ctx context.Context, l *net.UnixListener, closing *sync.Mutex, every time.Duration, lost context.CancelCauseFunc) {
 	path := l.Addr().String()
 	made, err := os.Lstat(path)
 	ticker := time.NewTicker(every)
@@ -233,6 +237,8 @@ func lookAfter(ctx context.Context, l *net.UnixListener, every time.Duration, lo
 			break
 		}
 	}
+	closing.Lock()
 	l.SetUnlinkOnClose(false) // what is there now belongs to another
+	closing.Unlock()
 	lost(errGone)
 }
