@@ -166,7 +166,11 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+// alive is false for a process that has ended, also where nobody has waited for it yet.
+func alive(pid int) bool {
+	_, err := ptyrun.StartTimeOf(pid)
+	return err == nil
+}
 
 // pidIn awaits a pid that a check writes into a file.
 func pidIn(t *testing.T, path string) int {
@@ -208,9 +212,9 @@ func TestNothingIsLeft(t *testing.T) {
 func TestTimeOut(t *testing.T) {
 	t.Parallel()
 	c := check(t, "echo 3 of 5; sleep 1000")
-	c.Timeout = time.Second
+	c.Timeout = 300 * time.Millisecond
 	r := run(t, c)
-	if r.Answer != Failed || r.Why != "it ran over 1s" {
+	if r.Answer != Failed || r.Why != "it ran over 300ms" {
 		t.Errorf("got %+v", r)
 	}
 }
