@@ -121,7 +121,7 @@ func (c *Child) collect() {
 	wait(c.drained, drainWait)
 	_ = c.master.Close()
 	<-c.drained
-	wait(c.out.done, drainWait)
+	wait(c.out.done, c.out.stuck)
 	c.exit.Dropped = c.out.lost()
 	c.exit.Code = -1
 	if c.running() {

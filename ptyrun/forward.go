@@ -10,18 +10,19 @@ import (
 // maxBacklog is how much output may wait for a slow Output.
 const maxBacklog = 1 << 20
 
-// stuckAfter is how long one write to Output may take. After that, output is
-// dropped, so that the child does not wait.
+// stuckAfter is how long one write to Output may take, and the last output after the end.
+// After that, output is dropped, so that the child does not wait.
 const stuckAfter = 2 * time.Second
 
 // forwarder passes output from the terminal to a writer that may be slow, stuck or
 // broken. A slow writer gets everything: add waits for it. A stuck one loses what
 // does not fit, with a note where the gap is; a broken one gets nothing more.
 type forwarder struct {
-	w    io.Writer
-	data chan struct{} // capacity 1: there is something to write, or the end
-	room chan struct{} // capacity 1: something was written
-	done chan struct{} // closed when nothing more will be written
+	w     io.Writer
+	stuck time.Duration // see stuckAfter
+	data  chan struct{} // capacity 1: there is something to write, or the end
+	room  chan struct{} // capacity 1: something was written
+	done  chan struct{} // closed when nothing more will be written
 
 	mu      sync.Mutex
 	backlog []byte
@@ -32,9 +33,9 @@ type forwarder struct {
 	ended   bool
 }
 
-func newForwarder(w io.Writer) *forwarder {
+func newForwarder(w io.Writer, stuck time.Duration) *forwarder {
 	f := &forwarder{
-		w: w, failed: w == nil,
+		w: w, stuck: stuck, failed: w == nil,
 		data: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if w == nil {
@@ -73,7 +74,7 @@ func (f *forwarder) try(p []byte) (wait time.Duration, taken bool) {
 		return 0, true
 	}
 	if len(f.backlog)+len(p) > maxBacklog {
-		if wait = stuckAfter - time.Since(f.since); wait > 0 {
+		if wait = f.stuck - time.Since(f.since); wait > 0 {
 			return wait, false
 		}
 		f.gap += int64(len(p))

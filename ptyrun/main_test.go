@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -200,8 +201,18 @@ setsid sh -c "$live" &
 // up waits until all processes of the tree have said their pid.
 func (tr tree) up() []Process {
 	tr.t.Helper()
+	procs, _ := tr.upBefore(nil)
+	return procs
+}
+
+// upBefore is up; false: the tree was ended before all of it ran.
+func (tr tree) upBefore(ended <-chan struct{}) ([]Process, bool) {
+	tr.t.Helper()
 	var procs []Process
 	within(tr.t, "the whole tree runs", func() bool {
+		if closed(ended) {
+			return true
+		}
 		procs = procs[:0]
 		data, _ := os.ReadFile(tr.file)
 		for line := range strings.Lines(string(data)) {
@@ -217,7 +228,7 @@ func (tr tree) up() []Process {
 		}
 		return len(procs) == treeSize
 	})
-	return procs
+	return procs, len(procs) == treeSize && !slices.ContainsFunc(procs, func(p Process) bool { return p.Start == 0 })
 }
 
 // alive returns those of procs that still run.

@@ -18,6 +18,7 @@
 package ptyrun
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -66,6 +67,8 @@ type Config struct {
 	// two seconds. nil: discarded.
 	Output io.Writer
 	Grace  time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace, less: none
+
+	stuck time.Duration // how long Output may take; 0: stuckAfter
 }
 
 // Child is a running command. End must always be called, also when the child has
@@ -111,7 +114,7 @@ func Start(ctx context.Context, cfg Config) (*Child, error) {
 		return nil, fmt.Errorf("cannot adopt orphans: %w", err)
 	}
 	c := &Child{
-		cmd: cmd, cookie: cfg.Cookie, grace: cfg.Grace, tree: mark(), out: newForwarder(cfg.Output),
+		cmd: cmd, cookie: cfg.Cookie, grace: cfg.Grace, tree: mark(), out: newForwarder(cfg.Output, cmp.Or(cfg.stuck, stuckAfter)),
 		done: make(chan struct{}), drained: make(chan struct{}), hurry: make(chan struct{}),
 	}
 	if c.grace == 0 {

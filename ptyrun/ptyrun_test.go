@@ -288,7 +288,7 @@ func TestFlood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// Raw: the line discipline would add a CR to each LF.
-			c := start(t, Config{Argv: sh(fmt.Sprintf("stty raw; head -c %d /dev/zero", size)), Output: output})
+			c := start(t, Config{Argv: sh(fmt.Sprintf("stty raw; head -c %d /dev/zero", size)), Output: output, stuck: 200 * time.Millisecond})
 			select {
 			case <-c.Done():
 			case <-time.After(testbed.Patience):

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // Whichever way a session ends, nothing of its tree is left: with a control
@@ -60,13 +62,12 @@ func TestNoSurvivors(t *testing.T) {
 // The same for Run: every way out of it, with its exit code.
 func TestRunLeavesNothing(t *testing.T) {
 	t.Parallel()
-	file := func(t *testing.T) string { return filepath.Join(t.TempDir(), "exit") }
 	tests := map[string]struct {
-		flags []string
+		flags func(whole time.Duration) []string // that end it after so long; nil: act does
 		act   func(t *testing.T, cmd *exec.Cmd, exitSignal string)
 		code  int
 	}{
-		"timeout": {flags: []string{"timeout=5s"}, code: CodeTimeout},
+		"timeout": {flags: func(whole time.Duration) []string { return []string{"timeout=" + whole.String()} }, code: CodeTimeout},
 		"exit signal": {act: func(t *testing.T, _ *exec.Cmd, exitSignal string) {
 			if err := os.WriteFile(exitSignal, nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -75,29 +76,51 @@ func TestRunLeavesNothing(t *testing.T) {
 		"SIGTERM to us": {act: kill(syscall.SIGTERM), code: 143},
 		"SIGINT to us":  {act: kill(syscall.SIGINT), code: 130},
 		"SIGHUP to us":  {act: kill(syscall.SIGHUP), code: 129},
-		"stalled":       {flags: []string{"idle-timeout=1500ms", "max-idle-retries=2"}, code: CodeStalled},
+		"stalled": {flags: func(whole time.Duration) []string {
+			return []string{"idle-timeout=" + (whole / 3).String(), "max-idle-retries=2"}
+		}, code: CodeStalled},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTree(t, `sh -c "$live"`)
-			exitSignal := file(t)
-			args := append(tt.flags, "exit-signal="+exitSignal, "--")
-			cmd := role(t, "run", append(args, tr.argv...)...)
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
+			if tt.flags == nil {
+				if !leavesNothing(t, nil, tt.act, tt.code) {
+					t.Error("it ended by itself")
+				}
+				return
 			}
-			procs := tr.up()
-			if tt.act != nil {
-				tt.act(t, cmd, exitSignal)
-			}
-			_ = cmd.Wait()
-			requireGone(t, procs)
-			if code := cmd.ProcessState.ExitCode(); code != tt.code {
-				t.Errorf("exit code %d, want %d", code, tt.code)
+			for whole := time.Second; !leavesNothing(t, tt.flags(whole), nil, tt.code); whole *= 2 {
+				if whole > testbed.Patience {
+					t.Fatalf("the tree never ran within %v", whole)
+				}
 			}
 		})
 	}
+}
+
+// leavesNothing runs a tree until act, or its flags, end it; false: they ended it before
+// all of it ran, which proves nothing.
+func leavesNothing(t *testing.T, flags []string, act func(*testing.T, *exec.Cmd, string), want int) bool {
+	t.Helper()
+	tr := newTree(t, `sh -c "$live"`)
+	exitSignal := filepath.Join(t.TempDir(), "exit")
+	args := append(flags, "exit-signal="+exitSignal, "--")
+	cmd := role(t, "run", append(args, tr.argv...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = cmd.Wait() }()
+	procs, all := tr.upBefore(ended)
+	if all && act != nil {
+		act(t, cmd, exitSignal)
+	}
+	<-ended
+	requireGone(t, procs)
+	if code := cmd.ProcessState.ExitCode(); code != want {
+		t.Errorf("exit code %d, want %d", code, want)
+	}
+	return all
 }
 
 func kill(sig syscall.Signal) func(*testing.T, *exec.Cmd, string) {
