@@ -336,10 +336,18 @@ func TestASlowTriggerIsWaitedFor(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, dir, status.Run{PID: 1}, f, slog.New(slog.DiscardHandler)) }()
 	c := await(t, dir, 1)
-	c.wait, c.slow = time.Second, time.Second
-	c.Slow = func() { t.Error("a scheduler that says that it lives is said not to answer") }
-	if fired, err := c.Trigger(t.Context(), "a", ""); err != nil || len(fired) != 1 {
-		t.Errorf("Trigger = %+v, %v", fired, err)
+	for wait := 100 * time.Millisecond; ; wait *= 4 {
+		c.wait, c.slow, f.takes = wait, wait, wait*5/2
+		var slow atomic.Bool
+		c.Slow = func() { slow.Store(true) }
+		fired, err := c.Trigger(t.Context(), "a", "")
+		if err == nil && len(fired) == 1 && !slow.Load() {
+			break
+		}
+		if wait > 5*time.Second { // less may be too short on a busy machine
+			t.Errorf("Trigger = %+v, %v; a scheduler that says that it lives is said not to answer: %t", fired, err, slow.Load())
+			break
+		}
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -348,10 +356,13 @@ func TestASlowTriggerIsWaitedFor(t *testing.T) {
 }
 
 // slowFleet takes longer to fire than a client waits for an answer.
-type slowFleet struct{ fleet }
+type slowFleet struct {
+	fleet
+	takes time.Duration
+}
 
 func (f *slowFleet) Trigger(ctx context.Context, agent string, triggers ...string) ([]firing.Fired, error) {
-	time.Sleep(2500 * time.Millisecond) // a poll's command
+	time.Sleep(f.takes) // a poll's command
 	return f.fleet.Trigger(ctx, agent, triggers...)
 }
 
