@@ -4,6 +4,7 @@ package hook
 
 import (
 	"os"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ func crashPoint(stage string) {
 		go func() { panic("crash point " + stage) }()
 		time.Sleep(10 * time.Second)
 	case "overflow":
+		debug.SetMaxStack(16 << 20) // to fill a gigabyte takes a second
 		_ = overflow(0)
 	case "fatal":
 		m := map[int]int{}

@@ -33,6 +33,7 @@ func TestNothingButAHandOverEndsWithTwo(t *testing.T) {
 		t.Run(c.stage+" "+c.kind, func(t *testing.T) {
 			t.Parallel()
 			l := crashing(t, c.stage)
+			l.soon()
 			l.env = append(l.env, "HEARTBEAT_CRASH="+c.stage+":"+c.kind)
 			name, more := client.Stop, fields{"stop_hook_active": c.stage != "looked"}
 			if c.stage == "advanced" {
@@ -127,8 +128,14 @@ func TestSignalsWhileWaiting(t *testing.T) {
 func waiting(t testing.TB, change ...func(*Record)) (*lab, *exec.Cmd) {
 	t.Helper()
 	l := newLab(t, append([]func(*Record){persistent}, change...)...)
+	return l, l.waits()
+}
+
+// waits starts the session, and a Stop hook that waits.
+func (l *lab) waits() *exec.Cmd {
+	l.t.Helper()
 	l.quietly(client.SessionStart, fields{"source": "startup"})
-	return l, l.wait()
+	return l.wait()
 }
 
 // wait starts a Stop hook and returns once it waits.

@@ -18,7 +18,7 @@ import (
 
 // payloadPatience is how long the hand-wired hook waits for a payload.
 // heartbeat-rs never read one, so there may be none.
-const payloadPatience = 5 * time.Second
+var payloadPatience = 5 * time.Second
 
 // wired is one call of heartbeat-rs's hand-wired Stop hook.
 type wired struct {

@@ -384,6 +384,7 @@ func TestProofIsAskedWhereThePayloadHasASession(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\ntwo\n")
 	o.transcript = filepath.Join(o.home, "t.jsonl")
+	o.soon()
 	say := func(more fields) result { return o.stopWith(o.payload(client.Stop, more)) }
 	blocks(t, say(nil), "one")
 	r := say(fields{"prompt_id": "P2"})
@@ -519,6 +520,7 @@ func TestAClientStaysTheSameSessionAfterClear(t *testing.T) {
 			t.Parallel()
 			o := newOld(t, "one\ntwo\n")
 			o.transcript = filepath.Join(o.home, "t.jsonl")
+			o.soon()
 			o.env = append(o.env, "CLAUDE_PID="+strconv.Itoa(os.Getpid()))
 			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
 			if c.taken {
@@ -595,6 +597,7 @@ func TestRepeatsByteForByte(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\ntwo\n")
 	o.transcript = filepath.Join(o.home, "t.jsonl")
+	o.soon()
 	say := func(more fields) result { return o.stopWith(o.payload(client.Stop, more), "--mark-repeats=false") }
 	blocks(t, say(nil), "one")
 	blocks(t, say(fields{"prompt_id": "P2"}), "one")

@@ -131,6 +131,10 @@ func (l *lab) run(cmd *exec.Cmd) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(begin)}
 }
 
+// soon has the hooks that follow wait only a moment for what is written late: in most
+// tests nothing is.
+func (l *lab) soon() { l.env = append(l.env, "HEARTBEAT_SOONER=200ms") }
+
 // fields are a payload's fields beside the common ones.
 type fields map[string]any
 

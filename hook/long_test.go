@@ -80,6 +80,7 @@ func TestALongPromptIsProvenByWhatNamesIt(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", client.MostWhole+1)
 	l := begin(t, []string{"one", long})
+	l.soon()
 	clienttest.Append(t, l.transcript, `{"type":"user","version":"2.1.332"}`+"\n")
 	first := l.event(client.Stop, nil)
 	l.fileOf(first.stderr)
@@ -124,6 +125,7 @@ func TestOldFilesOfLongPromptsGo(t *testing.T) {
 		lines = append(lines, strings.Repeat("x", client.MostWhole+1))
 	}
 	l := begin(t, append([]string{"one"}, lines...))
+	l.soon()
 	theirs := []string{"prompt-1.md", "prompt-a.txt", "prompt-x.txt", "prompt-20260101T000000.5Z.txt", "20260101T000000.000000000Z.txt"}
 	for _, name := range theirs {
 		if err := os.WriteFile(filepath.Join(l.home, name), nil, 0o600); err != nil {

@@ -59,7 +59,9 @@ func TestAnEmptyAnswersReplyIsEmpty(t *testing.T) {
 			if c.behind != "" {
 				clienttest.Append(t, l.transcript, c.behind)
 			}
-			if c.late != "" {
+			if c.late == "" {
+				l.soon()
+			} else {
 				timer := time.AfterFunc(300*time.Millisecond, func() { clienttest.Append(t, l.transcript, c.late) })
 				t.Cleanup(func() { timer.Stop() })
 			}

@@ -69,6 +69,7 @@ func TestDrain(t *testing.T) {
 func TestUnprovenEntryIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
+	l.soon()
 	l.handsOver("two", nil)
 	if err := os.WriteFile(l.transcript, []byte(clienttest.UserLine("something else")), 0o600); err != nil {
 		t.Fatal(err)
@@ -122,6 +123,7 @@ func TestJSONDelivery(t *testing.T) {
 func TestRunawayEnds(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"}, func(r *Record) { r.Policy.MaxContinuations = 2 })
+	l.soon()
 	l.handsOver("two", nil)
 	for i := range 2 {
 		r := l.event(client.Stop, fields{"prompt_id": fmt.Sprint("other", i)})

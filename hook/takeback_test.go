@@ -212,6 +212,9 @@ func TestAnEntryOfASessionIsNotAcknowledgedUnread(t *testing.T) {
 			t.Parallel()
 			o := newOld(t, "one\ntwo\n")
 			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
+			if name == "late" {
+				o.soon()
+			}
 			cmd := o.command([]string{"--inbox", o.inbox}, "")
 			cmd.Stdin = feed(o)
 			r := o.run(cmd)

@@ -120,7 +120,7 @@ func (r *Record) lookAtLine() {
 // lineBehind is how long a Stop waits for the transcript to show that the typed
 // text was taken. The hook lock is held meanwhile, so this is shorter than other
 // hooks wait for the lock.
-const lineBehind = time.Second
+var lineBehind = time.Second
 
 // settleLine is lookAtLine at the end of a turn. That turn may have been the one
 // for the typed text, and the transcript may lag. If the turn were allowed to end

@@ -55,6 +55,7 @@ func TestWhatWasTakenInTheTurnHoldsNothingBack(t *testing.T) {
 func TestATurnIsLetEndOnlyOnceForWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
+	l.soon()
 	l.quietly(client.UserPromptSubmit, fields{"prompt": "also do this"})
 	l.queued("enqueue")
 	l.quietly(client.Stop, nil)
@@ -116,7 +117,9 @@ func TestASessionGoesOnWaitingAfterAPersonsPrompt(t *testing.T) {
 // stood behind the waiting hook until that ended by itself.
 func TestACommandThatWasTypedWhileAHookWaits(t *testing.T) {
 	t.Parallel()
-	l, cmd := waiting(t)
+	l := newLab(t, persistent)
+	l.soon()
+	cmd := l.waits()
 	l.change(func(r *Record) { r.Attached, r.TypedAt = 1, time.Now() })
 	l.queued("enqueue")
 	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
@@ -200,7 +203,9 @@ func TestWhatWasTakenIsSeenInTwoSteps(t *testing.T) {
 // had let it be taken before the hook of its submission ran.
 func TestAPromptThatTheTranscriptToldOfFirst(t *testing.T) {
 	t.Parallel()
-	l, cmd := waiting(t)
+	l := newLab(t, persistent)
+	l.soon()
+	cmd := l.waits()
 	l.change(func(r *Record) { r.Attached, r.TypedAt = 1, time.Now() })
 	l.queued("enqueue")
 	if r := ended(t, cmd); r.status != 0 {
