@@ -13,14 +13,16 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// gcPercent is by how much of what it holds a scheduler's memory may grow before its
-// garbage is collected: half of Go's.
-const gcPercent = 50
-
-// SaveMemory is for a process that does nothing but run a scheduler, which mostly waits:
-// it collects its garbage early, unless GOGC says when.
-func SaveMemory() {
-	if was := debug.SetGCPercent(gcPercent); was != 100 {
+// CollectGarbage is for a process that does nothing but run a scheduler of so many
+// agents, unless GOGC says when its garbage is collected. With many agents it saves
+// memory: it mostly waits. With few there is little to save, and a third of what a short
+// run has to do would be that.
+func CollectGarbage(agents int) {
+	growth := 200 // percent; Go's is 100
+	if agents > 500 {
+		growth = 50
+	}
+	if was := debug.SetGCPercent(growth); was != 100 {
 		debug.SetGCPercent(was)
 	}
 }

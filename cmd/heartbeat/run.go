@@ -78,11 +78,11 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Fire && !c.Once {
 		return nil, usagef("heartbeat run --once --fire", "--fire goes with --once")
 	}
-	orchestrator.SaveMemory()
 	fleet, inputs, err := a.load()
 	if err != nil {
 		return nil, err
 	}
+	orchestrator.CollectGarbage(len(fleet.Agents))
 	if _, err := chooseAgents(fleet, c.Agents); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ const childEnv = "FLEETSIM_FOLDER"
 func (s settings) simulate(ctx context.Context) (missed int, err error) {
 	if folder := os.Getenv(childEnv); folder != "" {
 		s.dir = folder
-		orchestrator.SaveMemory() // as heartbeat run does
+		orchestrator.CollectGarbage(s.agents) // as heartbeat run does
 		r, err := s.run(ctx, scenarios[s.scenario])
 		if err != nil {
 			return 0, err

@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -38,6 +39,7 @@ const Version = "2.1.329"
 // SIGINT and a closed terminal, 143 and 129 after SIGTERM and SIGHUP, 1 when
 // it cannot start. It handles the process's signals and returns once.
 func Main(args []string, stdin, stdout *os.File, stderr io.Writer) int {
+	debug.SetGCPercent(400) // most sessions are over before there is garbage to speak of
 	a, err := parseArguments(args)
 	switch {
 	case err != nil:

@@ -78,21 +78,17 @@ func sumOfFile(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	sum := crc32.New(castagnoli())
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return named(sum.Sum32()), nil
+	return sumOf(f)
 }
 
-func sumOf(program []byte) string { return named(crc32.Checksum(program, castagnoli())) }
-
-// castagnoli is the polynomial that processors know: the sum tells binaries apart, and
-// guards against nobody who could also write the copy.
-func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
-
-// named is short: the client shows a hook's command to the model.
-func named(sum uint32) string { return fmt.Sprintf("%08x", sum) }
+// sumOf is short: the client shows a hook's command to the model. The polynomial is one
+// that processors know: the sum tells binaries apart, and guards against nobody who could
+// also write the copy.
+func sumOf(program io.Reader) (string, error) {
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	_, err := io.CopyBuffer(sum, struct{ io.Reader }{program}, make([]byte, 256<<10)) // a file would choose one of its own
+	return fmt.Sprintf("%08x", sum.Sum32()), err
+}
 
 // keptCopies is how many copies of binaries remain in the state directory beside those
 // that are named: for schedulers of another version that are still running.
@@ -122,18 +118,21 @@ func (h *Hook) Install() error {
 	return dropOldCopies(bin, wanted)
 }
 
-func (h *Hook) copy() error {
+func (h *Hook) copy() (err error) {
 	dir, name := filepath.Split(h.binary)
-	program, err := os.ReadFile(h.copyFrom)
+	source, err := os.Open(h.copyFrom)
 	if err != nil {
 		return err
 	}
-	if sumOf(program) != h.sum {
-		return errUpgraded
-	}
+	defer source.Close()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(dir) // unless there is something in it
+		}
+	}()
 	folder, err := durable.Open(dir)
 	if err != nil {
 		return err
@@ -141,7 +140,16 @@ func (h *Hook) copy() error {
 	defer folder.Close()
 	err = folder.SweepOf(name)
 	if err == nil {
-		err = folder.Replace(name, program)
+		err = folder.ReplaceFunc(name, true, func(w io.Writer) error {
+			sum, err := sumOf(io.TeeReader(source, w))
+			if err == nil && sum != h.sum {
+				err = errUpgraded
+			}
+			return err
+		})
+	}
+	if err == nil {
+		err = folder.Sync()
 	}
 	if err == nil {
 		err = os.Chmod(h.binary, 0o700)

@@ -140,7 +140,7 @@ func TestAHookOutlivesItsBinaries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if self, err := os.ReadFile("/proc/self/exe"); err == nil && filepath.Base(filepath.Dir(own.binary)) != sumOf(self) {
+			if self, err := sumOfFile("/proc/self/exe"); err == nil && filepath.Base(filepath.Dir(own.binary)) != self {
 				t.Errorf("%s is not this program", own.binary)
 			}
 		})
@@ -307,5 +307,28 @@ func TestACopyThatIsNamedOutlivesUpgrades(t *testing.T) {
 				t.Errorf("the first copy is there: %v", executable(first.binary))
 			}
 		})
+	}
+}
+
+// TestAProgramThatIsReplacedMeanwhileIsNotCopied: under the name of one content there is
+// never another.
+func TestAProgramThatIsReplacedMeanwhileIsNotCopied(t *testing.T) {
+	t.Parallel()
+	state, source := t.TempDir(), filepath.Join(t.TempDir(), "heartbeat-stop")
+	if err := os.WriteFile(source, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h, err := chooseHook(source, "heartbeat-stop", state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(source, []byte("#!/bin/sh\n# another\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Install(); !errors.Is(err, errUpgraded) {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(state, "bin")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
 	}
 }
