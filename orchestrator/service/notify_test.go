@@ -63,7 +63,7 @@ func hear(t *testing.T, conn *net.UnixConn, d time.Duration) string {
 // TestAWedgedSchedulerDoesNotPetTheWatchdog, which is the whole use of one.
 func TestAWedgedSchedulerDoesNotPetTheWatchdog(t *testing.T) {
 	conn := socket(t)
-	t.Setenv("WATCHDOG_USEC", "400000") // signs of life come every 200 ms
+	t.Setenv("WATCHDOG_USEC", "200000") // signs of life come every 100 ms
 	t.Setenv("WATCHDOG_PID", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -86,7 +86,7 @@ func TestAWedgedSchedulerDoesNotPetTheWatchdog(t *testing.T) {
 	f.wedged.Store(true)
 	last := "WATCHDOG=1"
 	for range 20 { // some may have been on their way
-		if last = hear(t, conn, time.Second); last == "" {
+		if last = hear(t, conn, 500*time.Millisecond); last == "" {
 			break
 		}
 	}

@@ -26,10 +26,12 @@ const patience = 10 * time.Second
 // until waits for something that other processes bring about.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+	pause, end := 50*time.Microsecond, time.Now().Add(patience)
+	for ; !is(); time.Sleep(pause) {
 		if time.Now().After(end) {
 			t.Fatalf("not within %v: %s", patience, what)
 		}
+		pause = min(2*pause, 5*time.Millisecond)
 	}
 }
 
