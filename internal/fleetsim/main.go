@@ -37,6 +37,9 @@ type settings struct {
 	scenario string        // "" for all
 	asJSON   bool
 	profile  string // a file for the CPU profile of one scenario
+
+	ready time.Duration // see lead; 0: startTime
+	look  time.Duration // see settleLook; 0: that
 }
 
 func main() {

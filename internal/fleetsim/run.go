@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +17,13 @@ import (
 	"heartbeat/orchestrator/launch"
 )
 
+// startTime is how long a small fleet may take to be ready.
+const startTime = 2 * time.Second
+
 // lead is how long a fleet may take to be ready, before the first minute that
 // is watched begins.
 func (s settings) lead() time.Duration {
-	return 2*time.Second + time.Duration(s.agents)*3*time.Millisecond
+	return cmp.Or(s.ready, startTime) + time.Duration(s.agents)*3*time.Millisecond
 }
 
 // run runs one scenario in this process.
@@ -45,7 +49,7 @@ func (s settings) run(ctx context.Context, sc scenario) (_ *Result, err error) {
 	}
 	defer func() { err = errors.Join(err, live.end()) }()
 	if time.Now().After(first) {
-		return nil, fmt.Errorf("the fleet was ready only after %v: too late for what was to be watched", r.Ready)
+		return nil, fmt.Errorf("%w: it was ready only after %v", errLate, r.Ready)
 	}
 	if err := sleepUntil(ctx, first.Add(-time.Second)); err != nil {
 		return nil, err
@@ -65,6 +69,8 @@ func (s settings) run(ctx context.Context, sc scenario) (_ *Result, err error) {
 	}
 	return r, s.judge(sc, r, crew, due)
 }
+
+var errLate = errors.New("the fleet started too late for what was to be watched")
 
 // when says what is watched of a scenario that begins now.
 func (s settings) when(sc scenario) (first, last time.Time) {
@@ -162,7 +168,7 @@ func (s settings) settled(ctx context.Context, sc scenario, c *crew, due promise
 		if err != nil || h.done(c, due) {
 			return err
 		}
-		if err := sleepUntil(ctx, time.Now().Add(settleLook)); err != nil {
+		if err := sleepUntil(ctx, time.Now().Add(cmp.Or(s.look, settleLook))); err != nil {
 			return err
 		}
 	}
