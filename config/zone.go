@@ -2,8 +2,8 @@ package config
 
 import (
 	"path"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -72,13 +72,20 @@ func oneLetterOff(name string) string {
 	if name == "" || len(name) > longestZone || strings.ContainsFunc(name, func(r rune) bool { return r > 'z' }) {
 		return ""
 	}
-	for _, written := range slices.Compact([]string{name, titled(name)}) {
-		if zone := nearZone(written); zone != "" {
-			return zone
-		}
+	if zone, looked := lettersOff.Load(name); looked {
+		return zone.(string)
 	}
-	return ""
+	zone := nearZone(name)
+	if other := titled(name); zone == "" && other != name {
+		zone = nearZone(other)
+	}
+	lettersOff.Store(name, zone)
+	return zone
 }
+
+// lettersOff are the answers of oneLetterOff, by names: the database is asked a thousand
+// times for each, and the same mistake may be made for each of 10,000 agents.
+var lettersOff sync.Map
 
 // nearZone is the zone with a name, or with one that differs in a letter.
 func nearZone(name string) string {
