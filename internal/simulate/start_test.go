@@ -274,11 +274,12 @@ func TestSessionEndTimeout(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		more     []any
+		sleep    string
 		finishes bool
-	}{"default": {nil, false}, "asked": {[]any{"timeout", 30}, true}} {
+	}{"default": {nil, "60", false}, "asked": {[]any{"timeout", 30}, "1.7", true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t).on("SessionEnd", `sleep 2.2; touch "$LAB/finished"`, test.more...)
+			l := newLab(t).on("SessionEnd", `sleep `+test.sleep+`; touch "$LAB/finished"`, test.more...)
 			c := l.start("hello")
 			c.untilFired("Stop", 1)
 			c.term()
