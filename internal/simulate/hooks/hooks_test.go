@@ -178,16 +178,18 @@ func TestStubbornChild(t *testing.T) {
 	}
 }
 
-// stubborn reports whether the hook's end came before its child's.
+// stubborn reports whether the hook's end came before its child's, which is a delay after
+// it was told to end.
 func stubborn(t *testing.T, delay time.Duration) bool {
 	t.Helper()
 	dir := t.TempDir()
 	var rest sync.WaitGroup
 	r := Runner{KillDelay: delay, Rest: &rest}
 	ctx, cancel := context.WithCancel(t.Context())
-	child := 0
+	child, told := 0, time.Time{}
 	go func() {
 		defer cancel()
+		defer func() { told = time.Now() }()
 		testbed.Await(testbed.Patience, func() bool {
 			text, _ := os.ReadFile(filepath.Join(dir, "child"))
 			child, _ = strconv.Atoi(strings.TrimSpace(string(text)))
@@ -195,7 +197,7 @@ func stubborn(t *testing.T, delay time.Duration) bool {
 		})
 	}()
 	result := r.Run(ctx, Hook{Command: `(trap '' TERM; exec sh -c 'echo $$ >child; exec sleep 600') & sleep 600`}, Call{Dir: dir})
-	first := !ended(child)
+	first := !ended(child) && time.Since(told) < delay
 	if !result.Cut {
 		t.Errorf("the hook: %+v", result)
 	}
