@@ -571,6 +571,9 @@ func isEnded(t *testing.T, name, begins string, dial func() net.Conn) {
 	if name == "never sends its body" && !strings.HasPrefix(answer.String(), "HTTP/1.1 408 ") {
 		t.Errorf("a body that does not come is answered with %q", answer.String())
 	}
+	if !isHeard(dial) {
+		t.Error("the next one is not heard")
+	}
 }
 
 func waitsBehind(t *testing.T, dial func() net.Conn) {
@@ -578,19 +581,23 @@ func waitsBehind(t *testing.T, dial func() net.Conn) {
 		held := dial()
 		defer held.Close()
 	}
-	heard := false
-	for range 5 { // a machine that is busy may keep one waiting beyond the limits
-		last := dial()
-		_, _ = io.WriteString(last, post+"Content-Length: 14\r\n\r\n"+`{"text":"yes"}`)
-		res, err := http.ReadResponse(bufio.NewReader(last), nil)
-		_ = last.Close()
-		if heard = err == nil && res.StatusCode == 202; heard {
-			break
-		}
-	}
-	if !heard {
+	if !isHeard(dial) {
 		t.Error("who waits behind them is not heard")
 	}
+}
+
+// isHeard reports whether a client is that sends what it should.
+func isHeard(dial func() net.Conn) bool {
+	for range 5 { // a machine that is busy may keep one waiting beyond the limits
+		conn := dial()
+		_, _ = io.WriteString(conn, post+"Content-Length: 14\r\n\r\n"+`{"text":"yes"}`)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		_ = conn.Close()
+		if err == nil && res.StatusCode == 202 {
+			return true
+		}
+	}
+	return false
 }
 
 // TestOnlyThePageTakesForms: where it is not served, its paths are as all others.
