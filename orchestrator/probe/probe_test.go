@@ -26,21 +26,33 @@ func standIn(t *testing.T, faults ...string) []string {
 	return argv
 }
 
-func probe(t *testing.T, p Prober, argv []string) Result {
+func probe(t *testing.T, p Prober, argv []string, path string) Result {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Self = self
-	return p.Probe(t.Context(), argv, os.Getenv("PATH"))
+	return p.Probe(t.Context(), argv, path)
+}
+
+// probeUntil probes with little patience, and with more where the result is not what is
+// wanted: a busy machine is slow, too.
+func probeUntil(t *testing.T, patience time.Duration, argv []string, path string, wanted func(Result) bool) (r Result) {
+	t.Helper()
+	for ; patience <= 8*time.Second; patience *= 2 {
+		if r = probe(t, Prober{Patience: patience}, argv, path); wanted(r) {
+			break
+		}
+	}
+	return r
 }
 
 // TestAGoodClient keeps all promises, whoever looks.
 func TestAGoodClient(t *testing.T) {
 	t.Parallel()
 	var steps []string
-	r := probe(t, Prober{Step: func(played, of int, now string) { steps = append(steps, fmt.Sprintf("%d/%d %s", played, of, now)) }}, standIn(t))
+	r := probe(t, Prober{Step: func(played, of int, now string) { steps = append(steps, fmt.Sprintf("%d/%d %s", played, of, now)) }}, standIn(t), os.Getenv("PATH"))
 	if r.Verdict() != Good || len(r.Kept) != len(Promises()) || !strings.HasPrefix(r.Version, "2.") {
 		t.Errorf("%+v", r)
 	}
@@ -104,10 +116,14 @@ func TestBrokenClientsAreNamed(t *testing.T) {
 		want := broken[fault]
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			r := probe(t, Prober{Patience: 8 * time.Second}, standIn(t, fault))
-			var got []Promise
+			promises := func(r Result) (all []Promise) {
+				for _, b := range r.Broken {
+					all = append(all, b.Promise)
+				}
+				return all
+			}
+			r := probeUntil(t, 2*time.Second, standIn(t, fault), os.Getenv("PATH"), func(r Result) bool { return slices.Equal(promises(r), want) })
 			for _, b := range r.Broken {
-				got = append(got, b.Promise)
 				if b.Does == "" || b.Otherwise == "" || b.Seen == "" {
 					t.Errorf("a breach without words: %+v", b)
 				}
@@ -115,7 +131,7 @@ func TestBrokenClientsAreNamed(t *testing.T) {
 			if name, ok := strings.CutPrefix(fault, "no-variable="); ok && len(r.Broken) > 0 && !strings.Contains(string(r.Broken[0].Seen), name+" of a hook is \"\"") {
 				t.Errorf("what was seen: %s", r.Broken[0].Seen)
 			}
-			if r.Verdict() != Bad || !slices.Equal(got, want) {
+			if got := promises(r); r.Verdict() != Bad || !slices.Equal(got, want) {
 				t.Errorf("%s, broken: %q, want %q\n%+v", r.Verdict(), got, want, r.Broken)
 			}
 		})

@@ -27,7 +27,7 @@ func TestNothingOfTheUsersIsReachable(t *testing.T) {
 	if err := os.WriteFile(spy, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := probe(t, Prober{Patience: 2 * time.Second}, []string{spy})
+	r := probe(t, Prober{Patience: 2 * time.Second}, []string{spy}, os.Getenv("PATH"))
 	if r.Verdict() != Bad || r.Broken[0].Promise != Starts {
 		t.Errorf("%+v", r)
 	}
@@ -60,11 +60,11 @@ func TestNothingOfTheUsersIsReachable(t *testing.T) {
 func TestWithoutANetworkOfItsOwn(t *testing.T) {
 	t.Parallel()
 	none := func() []*syscall.SysProcAttr { return []*syscall.SysProcAttr{{Chroot: "/nowhere"}} }
-	r := probe(t, Prober{networks: none, managed: func() bool { return false }}, standIn(t))
+	r := probe(t, Prober{networks: none, managed: func() bool { return false }}, standIn(t), os.Getenv("PATH"))
 	if r.Verdict() != Good || r.Isolated || !strings.Contains(r.Open, "cannot have a network of its own") {
 		t.Errorf("%+v", r)
 	}
-	r = probe(t, Prober{networks: none, managed: func() bool { return true }}, standIn(t))
+	r = probe(t, Prober{networks: none, managed: func() bool { return true }}, standIn(t), os.Getenv("PATH"))
 	if r.Verdict() != Unknown || !strings.Contains(string(r.Failure), "administrator") {
 		t.Errorf("with an administrator's settings: %+v", r)
 	}

@@ -84,7 +84,8 @@ func TestWhatIsSeenOnceBreaksNothing(t *testing.T) {
 func TestTheThirdTryDecides(t *testing.T) {
 	t.Parallel()
 	argv := byTry(t, "case $try in 0-0) faults='--broken no-usage';; 0-1) faults='--broken no-status-line';; esac")
-	if r := probe(t, Prober{Patience: 8 * time.Second}, argv); r.Verdict() != Good || len(r.Once) != 2 {
+	decided := func(r Result) bool { return r.Verdict() == Good && len(r.Once) == 2 }
+	if r := probeUntil(t, 2*time.Second, argv, os.Getenv("PATH"), decided); !decided(r) {
 		t.Errorf("%s: %+v", r.Verdict(), r)
 	}
 }
@@ -128,17 +129,15 @@ func TestASlowMachineHidesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			slow := t.TempDir()
-			script := fmt.Sprintf("#!/bin/sh\ncase $1 in %s) sleep 2;; esac\nexec %s \"$@\"\n", tt.with, program)
+			script := fmt.Sprintf("#!/bin/sh\ncase $1 in %s) sleep 1;; esac\nexec %s \"$@\"\n", tt.with, program)
 			if err := os.WriteFile(filepath.Join(slow, tt.program), []byte(script), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
 			path := slow + string(filepath.ListSeparator) + os.Getenv("PATH")
-			r := Prober{Self: self, Patience: 8 * time.Second}.Probe(t.Context(), standIn(t, fault), path)
-			if !slices.ContainsFunc(r.Broken, func(b Breach) bool { return b.Promise == tt.want }) {
+			named := func(r Result) bool {
+				return slices.ContainsFunc(r.Broken, func(b Breach) bool { return b.Promise == tt.want })
+			}
+			if r := probeUntil(t, 2*time.Second, standIn(t, fault), path, named); !named(r) {
 				t.Errorf("%s is not named: %+v", tt.want, r)
 			}
 		})

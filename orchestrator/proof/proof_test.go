@@ -15,6 +15,7 @@ import (
 
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/state"
 	"heartbeat/ptyrun"
 )
 
@@ -263,7 +264,11 @@ func TestAfterADeadScheduler(t *testing.T) {
 				_, _ = n.run(context.Background(), c, "/bin/sh", environment(c, n.Cookie))
 			}()
 			pid := pidIn(t, filepath.Join(c.Dir, "pid"))
-			if !testbed.Await(testbed.Patience, func() bool { return AgentOf(c.StateDir, pid) == "a" }) {
+			noted := func() bool { // a scheduler that has died writes nothing later
+				var saved note
+				return state.Load(n.path, &saved) == nil && saved.PID == pid
+			}
+			if !testbed.Await(testbed.Patience, noted) || AgentOf(c.StateDir, pid) != "a" {
 				t.Errorf("process %d is of agent %q", pid, AgentOf(c.StateDir, pid))
 			}
 			if got := AgentOf(c.StateDir, os.Getpid()); got != "" {
