@@ -42,8 +42,7 @@ func TestAnAgentIsNotHeldBeforeItsPoisonPromptIsPutAside(t *testing.T) {
 // The hint sent people with a whole path to the same path.
 func TestAProgramThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	gone := t.TempDir() + "/client"
-	f := mustLoad(t, write(t, "version: 1\nagents: {a: {dir: a, command: ["+gone+"]}}\n"))
+	f := mustLoad(t, write(t, "version: 1\nagents: {a: {dir: a, command: [/nonexistent/client]}}\n"))
 	if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].String(), "client is not there (install it there, or write another path)") {
 		t.Errorf("warnings %v", f.Warnings)
 	}
