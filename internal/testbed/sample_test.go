@@ -8,20 +8,23 @@ import (
 
 // TestSamplesTryAll between them, and each tries something.
 func TestSamplesTryAll(t *testing.T) {
-	t.Parallel()
-	for _, all := range [][]int{{0}, {0, 1}, {0, 1, 2, 3, 4, 5, 6}} {
-		tried := map[int]bool{}
-		for name := range 1000 {
-			some := every(all, chance(fmt.Sprint(name), t.Name(), "").IntN(min(3, len(all))), 3)
-			if len(some) == 0 {
-				t.Fatalf("of %d nothing is tried", len(all))
+	for _, machine := range []string{"", "true"} {
+		t.Setenv("CI", machine)
+		for _, all := range [][]int{{0}, {0, 1}, {0, 1, 2, 3, 4, 5, 6}} {
+			tried := map[int]bool{}
+			for name := range 1000 {
+				t.Setenv(sampleVariable, fmt.Sprint(name))
+				some := SampleOf(t, all, 3)
+				if len(some) == 0 {
+					t.Fatalf("CI=%s: of %d nothing is tried", machine, len(all))
+				}
+				for _, i := range some {
+					tried[i] = true
+				}
 			}
-			for _, i := range some {
-				tried[i] = true
+			if len(tried) != len(all) {
+				t.Errorf("CI=%s: of %d only %v are tried", machine, len(all), tried)
 			}
-		}
-		if len(tried) != len(all) {
-			t.Errorf("of %d only %v are tried", len(all), tried)
 		}
 	}
 }
@@ -53,11 +56,14 @@ func TestASampleIsTheSameEachTime(t *testing.T) {
 	})
 }
 
-// TestTheCommandThatRepeatsATest names its sample, its package and the whole test.
+// TestTheCommandThatRepeatsATest names its sample, how dense it is, its package and the
+// whole test.
 func TestTheCommandThatRepeatsATest(t *testing.T) {
-	t.Parallel()
-	want := "HEARTBEAT_SAMPLE=abc go test heartbeat/internal/testbed -run '^TestX$'"
-	if got := repeat("abc", "TestX/a/b"); got != want {
-		t.Errorf("it is %q, want %q", got, want)
+	for machine, first := range map[string]string{"": "", "true": "CI=true "} {
+		t.Setenv("CI", machine)
+		want := first + "HEARTBEAT_SAMPLE=abc go test heartbeat/internal/testbed -run '^TestX$'"
+		if got := repeat("abc", "TestX/a/b"); got != want {
+			t.Errorf("it is %q, want %q", got, want)
+		}
 	}
 }
