@@ -50,12 +50,15 @@ type Agent struct {
 type shown struct {
 	Reason
 	since time.Time
-	moves int // changes of state
-	// was is the last state that kept it, held or parked, and since when; left is when that
-	// ended.
-	was      Reason
-	wasSince time.Time
-	left     time.Time
+	moves int   // changes of state
+	kept  *stay // the last state that kept it, held or parked; nil: none did
+}
+
+// stay is a time in a state, from since until left.
+type stay struct {
+	state       status.State
+	text        string
+	since, left time.Time
 }
 
 // moment is how long an agent may leave the state held or parked, to be tried, and still keep
@@ -155,11 +158,11 @@ func (a *Agent) Settle(now time.Time) (changed *journal.Event) {
 // follow sets since when the agent is in its state, after a change.
 func (s *shown) follow(from, to Reason, now time.Time) {
 	since := now
-	if to.keeps() && s.was.State == to.State && s.was.Text == to.Text && now.Sub(s.left) < moment {
-		since = s.wasSince
+	if k := s.kept; k != nil && to.keeps() && k.state == to.State && k.text == to.Text && now.Sub(k.left) < moment {
+		since = k.since
 	}
 	if from.keeps() {
-		s.was, s.wasSince, s.left = from, s.since, now
+		s.kept = &stay{from.State, from.Text, s.since, now}
 	}
 	s.since = since
 }

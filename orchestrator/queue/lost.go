@@ -18,7 +18,7 @@ import (
 // reason inbox.Lost. The zero value has seen none.
 type Lost struct {
 	stamp durable.Stamp
-	count inbox.DeadCount
+	count *inbox.DeadCount // nil where there are no dead letters: most agents have none
 	begun bool
 }
 
@@ -26,15 +26,19 @@ type Lost struct {
 // returns none. It opens a file only if the dead letters have changed.
 func (l *Lost) News(a *config.Agent) (n int, last inbox.DeadEntry) {
 	info, err := os.Lstat(inbox.DeadLetterFile(a.Inbox))
-	stamp, before, newest := durable.StampOf(info, err), l.count.Lost, l.count.LastLost.At
-	if l.begun && !l.count.More && l.stamp.Same(stamp) {
+	stamp := durable.StampOf(info, err)
+	if l.begun && (l.count == nil || !l.count.More) && l.stamp.Same(stamp) {
 		return 0, last
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		*l = Lost{stamp: stamp, begun: true}
 		return 0, last
 	}
-	err = Read(context.Background(), a, func(q *inbox.Queue) error { return q.CountDead(&l.count) })
+	if l.count == nil {
+		l.count = &inbox.DeadCount{}
+	}
+	before, newest := l.count.Lost, l.count.LastLost.At
+	err = Read(context.Background(), a, func(q *inbox.Queue) error { return q.CountDead(l.count) })
 	if err != nil {
 		return 0, last
 	}
