@@ -53,8 +53,9 @@ func LockIn(ctx context.Context, f Folder, name string) (unlock func() error, er
 	return wait(ctx, in(f, name))
 }
 
-// TryLock takes the exclusive lock on path at once, or returns ErrHeld. It waits a
-// few milliseconds for a probe (Held) that looks at the same moment.
+// TryLock takes the exclusive lock on path at once, or returns ErrHeld. It waits for a
+// probe (Held) that looks at the same moment, up to five seconds: a busy machine may
+// interrupt it there.
 func TryLock(path string) (unlock func() error, err error) {
 	return try(at(path))
 }
@@ -153,6 +154,7 @@ const (
 	firstPause = 100 * time.Microsecond
 	lastPause  = 5 * time.Millisecond
 	tryFor     = 8 // attempts of TryLock, about 5 ms
+	probedFor  = 5 * time.Second
 )
 
 func wait(ctx context.Context, t target) (func() error, error) {
@@ -170,12 +172,13 @@ func wait(ctx context.Context, t target) (func() error, error) {
 }
 
 func try(t target) (func() error, error) {
+	began := time.Now()
 	for look := 1; ; look++ {
 		unlock, err := once(t)
-		if !errors.Is(err, ErrHeld) || look == tryFor {
+		if !errors.Is(err, ErrHeld) || look >= tryFor && (held(t) || time.Since(began) > probedFor) {
 			return unlock, err
 		}
-		time.Sleep(time.Duration(look) * firstPause)
+		time.Sleep(min(time.Duration(look)*firstPause, lastPause))
 	}
 }
 

@@ -235,6 +235,31 @@ func TestAProbeDoesNotMakeATryFail(t *testing.T) {
 	probe.Wait()
 }
 
+// TestAProbeThatIsInterruptedDoesNotMakeATryFail: on a busy machine status looked at a
+// directory for longer than run tried to lock it, and run said that another one runs there.
+func TestAProbeThatIsInterruptedDoesNotMakeATryFail(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := flock(f, syscall.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { _ = f.Close() }) // far longer than a look takes
+	unlock, err := TryLockFolder(dir)
+	if err != nil {
+		t.Fatalf("beside a probe: %v", err)
+	}
+	if _, err := TryLockFolder(dir); !errors.Is(err, ErrHeld) {
+		t.Errorf("beside a lock: %v", err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAReplacedLockFileIsNotLocked(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
