@@ -8,15 +8,20 @@ import (
 	"time"
 )
 
-// repeatEvery is how often a log repeats the same failure.
-const repeatEvery = time.Minute
+// A log repeats the same failure after repeatFirst, and then each time after twice as
+// long, up to repeatLast: a failure may last for weeks. One that did not come
+// for repeatLast is new.
+const (
+	repeatFirst = time.Minute
+	repeatLast  = time.Hour
+)
 
 // mostRepeats limits how many failures are remembered.
 const mostRepeats = 1000
 
-// repeats passes records on, except failures with the same reason within the last
-// minute: a state directory that is full or read-only fails at each event. The next
-// record says how many were left out.
+// repeats passes records on, except failures with the same reason soon after the last one:
+// a state directory that is full or read-only fails at each event. The next record says how
+// many were left out.
 type repeats struct {
 	slog.Handler
 	attrs string // of the logger, rendered
@@ -30,8 +35,9 @@ type saidBefore struct {
 }
 
 type repeat struct {
-	at    time.Time
-	since int // how often it was left out since
+	seen, said time.Time
+	after      time.Duration // said, it is said again
+	since      int           // how often it was left out since
 }
 
 func newRepeats(h slog.Handler) *repeats {
@@ -77,24 +83,25 @@ func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// again reports whether something was logged within the last minute, otherwise how
+// again reports whether something was logged so lately that it is left out, otherwise how
 // many times it was left out since.
 func (s *saidBefore) again(key string, now time.Time) (since int, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.all[key]
-	if m != nil && now.Sub(m.at) < repeatEvery {
+	if m == nil || now.Sub(m.seen) > repeatLast {
+		if m == nil && len(s.all) >= mostRepeats {
+			clear(s.all)
+		}
+		m = &repeat{after: repeatFirst / 2}
+		s.all[key] = m
+	}
+	m.seen = now
+	if now.Sub(m.said) < m.after {
 		m.since++
 		return 0, true
 	}
-	if m == nil {
-		if len(s.all) >= mostRepeats {
-			clear(s.all)
-		}
-		m = &repeat{}
-		s.all[key] = m
-	}
 	since = m.since
-	m.at, m.since = now, 0
+	m.said, m.after, m.since = now, min(2*m.after, repeatLast), 0
 	return since, false
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // A state directory that could not be written was said at each event.
-func TestTheSameFailureIsLoggedOnceAMinute(t *testing.T) {
+func TestTheSameFailureIsLoggedNowAndThen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -31,6 +31,30 @@ func TestTheSameFailureIsLoggedOnceAMinute(t *testing.T) {
 			if n := strings.Count(out.String(), text); n != want {
 				t.Errorf("%q stands there %d times, want %d", text, n, want)
 			}
+		}
+	})
+}
+
+// TestAFailureThatLastsIsLoggedEachHour, not each minute for weeks; after an hour without it,
+// it is new.
+func TestAFailureThatLastsIsLoggedEachHour(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := slog.New(newRepeats(newLog(&out, palette{}, slog.LevelInfo, "text").Handler()))
+		fails := func(long time.Duration) (lines int) {
+			out.Reset()
+			for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(30 * time.Second) {
+				log.Warn("cannot see to what waits for approval", "agent", "a", "err", errors.New("no such file"))
+			}
+			return strings.Count(out.String(), "cannot see")
+		}
+		if n := fails(24 * time.Hour); n < 24 || n > 32 {
+			t.Errorf("a day of it: %d lines", n)
+		}
+		time.Sleep(2 * time.Hour)
+		if n := fails(4 * time.Minute); n != 3 { // at once, after a minute, after three
+			t.Errorf("anew: %d lines", n)
 		}
 	})
 }
