@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -49,11 +49,8 @@ func (f InFlight) Again(v Verdict) InFlight {
 	return again.InFlight
 }
 
-// deliveryForm matches delivery ids.
-var deliveryForm = regexp.MustCompile(`^[0-9a-f]{12}$`)
-
 // IsDelivery reports whether a text has the form of a delivery id, and can name a file.
-func IsDelivery(id string) bool { return deliveryForm.MatchString(id) }
+func IsDelivery(id string) bool { return len(id) == 12 && strings.Trim(id, "0123456789abcdef") == "" }
 
 // apart reports whether the entry in flight was set aside before. Then the inbox says nothing
 // about it.
