@@ -143,14 +143,14 @@ func (k *keeper) footprint() footprint {
 }
 
 // settle waits until the fleet has nothing left to do. A person resumes what
-// backs off, because the faults are over. It may take long on a busy machine,
+// backs off, each second, because the faults are over. It may take long on a busy machine,
 // but not stand still.
 func (k *keeper) settle(within time.Duration) bool {
 	began, given := time.Now(), 0
 	deadline := began.Add(within)
 	left := "nothing is known"
 	for i := 0; time.Now().Before(deadline) && time.Since(began) < 10*within; i++ {
-		if i%10 == 0 {
+		if i%2 == 0 {
 			k.heartbeat(nil, 0, "resume", "--all")
 		}
 		if left = k.left(); left == "" {
