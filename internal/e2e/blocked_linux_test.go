@@ -80,44 +80,25 @@ func TestWhatCannotWorkHoldsAtOnce(t *testing.T) {
 	}
 }
 
+// asks is something that a client asks at its start.
+type asks struct {
+	sick, mend func(f *fleet)
+	says, do   string
+	simulated  string // flags of the stand-in, which asks that only then
+	realOnly   bool
+}
+
+func answered(f *fleet) { f.Trust(f.Work) }
+
 // TestWhatTheClientAsksHoldsAtOnce: a client that is called by another program, of
 // which nobody knows what it asks at its start, was started six times for what
-// stands on its screen.
+// stands on its screen. What the stand-in asks, too, stands in waits_linux_test.go.
 func TestWhatTheClientAsksHoldsAtOnce(t *testing.T) {
 	t.Parallel()
-	type cause struct {
-		sick, mend func(f *fleet)
-		says, do   string
-		simulated  string // flags of the stand-in, which asks that only then
-		realOnly   bool
-	}
-	answered := func(f *fleet) { f.Trust(f.Work) }
 	without := func(key string) func(f *fleet) {
 		return func(f *fleet) { own(f.Lab, func(all, _ map[string]any) { delete(all, key) }) }
 	}
-	flags := func(c cause, which client) string {
-		if which.real {
-			return ""
-		}
-		return c.simulated
-	}
-	for name, c := range map[string]cause{
-		"trust": {
-			sick: func(f *fleet) { f.Trust() }, mend: answered, simulated: "--require-trust",
-			says: "the client asks whether the folder is trusted", do: "heartbeat apply --trust a",
-		},
-		"bypass": {
-			sick: func(f *fleet) {
-				f.Setenv("IS_SANDBOX=1")
-				yaml, err := os.ReadFile(f.file)
-				if err != nil {
-					f.t.Fatal(err)
-				}
-				f.write(f.file, strings.Replace(string(yaml), "allow: [Bash]", "mode: bypassPermissions", 1))
-			},
-			mend: func(f *fleet) { put(f.Lab, userFile, `{"skipDangerousModePermissionPrompt":true}`) },
-			says: "the client asks whether permissions are to be bypassed", do: "heartbeat doctor a",
-		},
+	for name, c := range map[string]asks{
 		"onboarding": {
 			sick: without("hasCompletedOnboarding"), mend: answered, realOnly: true,
 			says: "the client asks how it is to look: it was never started", do: "run claude once and go through its first screens",
@@ -127,35 +108,38 @@ func TestWhatTheClientAsksHoldsAtOnce(t *testing.T) {
 			says: "the client asks whether to use the API key", do: "run claude once with this key and choose Yes",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			standInFirst(t, func(t *testing.T, which client) {
-				if c.realOnly && !which.real {
-					return
-				}
-				// The question is read when this is over; busy machines start clients slowly.
-				patient := "start-timeout: 10s"
-				if which.real {
-					patient = "start-timeout: 45s"
-				}
-				f := newFleet(t, which, []string{patient})
-				f.behind(`eval exec "$CLIENT" ` + flags(c, which) + ` '"$@"'`)
-				f.teach()
-				c.sick(f)
-				f.send("hello")
-				f.start()
-				f.Until("the agent is held", func() bool { return strings.Contains(squeezed(f.must("", "status")), "held for") })
-				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says+" do "+c.do+" then it continues by itself") {
-					t.Errorf("status does not say why:\n%s", out)
-				}
-				if ends := f.ends(); len(ends) != 1 || len(f.calls()) != 0 {
-					t.Errorf("%d model calls, ends %q", len(f.calls()), ends)
-				}
-				c.mend(f)
-				f.Until("the reply", func() bool { return len(f.outbox()) == 1 })
-				if ends := f.ends(); len(f.dead()) != 0 || len(ends) > 2 {
-					t.Errorf("dead letters %+v, ends %q", f.dead(), ends)
-				}
-			})
-		})
+		t.Run(name, func(t *testing.T) { c.holds(t) })
 	}
+}
+
+// holds checks that the agent is held with what is asked, and goes on when that is mended.
+func (c asks) holds(t *testing.T) {
+	standInFirst(t, func(t *testing.T, which client) {
+		if c.realOnly && !which.real {
+			return
+		}
+		// The question is read when this is over; busy machines start clients slowly.
+		patient, flags := "start-timeout: 10s", c.simulated
+		if which.real {
+			patient, flags = "start-timeout: 45s", ""
+		}
+		f := newFleet(t, which, []string{patient})
+		f.behind(`eval exec "$CLIENT" ` + flags + ` '"$@"'`)
+		f.teach()
+		c.sick(f)
+		f.send("hello")
+		f.start()
+		f.Until("the agent is held", func() bool { return strings.Contains(squeezed(f.must("", "status")), "held for") })
+		if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says+" do "+c.do+" then it continues by itself") {
+			t.Errorf("status does not say why:\n%s", out)
+		}
+		if ends := f.ends(); len(ends) != 1 || len(f.calls()) != 0 {
+			t.Errorf("%d model calls, ends %q", len(f.calls()), ends)
+		}
+		c.mend(f)
+		f.Until("the reply", func() bool { return len(f.outbox()) == 1 })
+		if ends := f.ends(); len(f.dead()) != 0 || len(ends) > 2 {
+			t.Errorf("dead letters %+v, ends %q", f.dead(), ends)
+		}
+	})
 }

@@ -12,7 +12,6 @@ import (
 
 	"heartbeat/hook/handover"
 	"heartbeat/internal/fakeapi"
-	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/journal"
 )
 
@@ -123,31 +122,6 @@ func (n *night) refused() map[string][]*fakeapi.Request {
 	return all
 }
 
-// TestTheLimitNight: a five-hour and a weekly limit fall while agents of two accounts
-// are in mid-tool, a third account's does not. The API counts: each session that was
-// in a turn is refused once, and no other, whatever is sent meanwhile and though the
-// scheduler is killed; within a minute of the reset one agent of each account tries,
-// and the others when it has worked; the same conversations go on, at the first
-// attempt, with nothing repeated or given up.
-func TestTheLimitNight(t *testing.T) {
-	t.Parallel()
-	t.Run("simulate", func(t *testing.T) {
-		t.Parallel()
-		many := 6
-		if *testbed.Full {
-			many = 45
-		}
-		theLimitNight(t, client{name: "simulate"}, many)
-	})
-	t.Run("real", func(t *testing.T) {
-		t.Parallel()
-		if !*testbed.Full {
-			t.Skip("a minute of several real clients is for -full; TestALimitThatSaysWhenItEnds has one in each run")
-		}
-		theLimitNight(t, realClient(t), 4)
-	})
-}
-
 func theLimitNight(t *testing.T, c client, many int) {
 	n := newNight(t, c, many)
 	n.API.Limit(spacious, fakeapi.Limit{Used: 0.96, Resets: time.Now().Add(time.Hour)})
@@ -162,7 +136,7 @@ func theLimitNight(t *testing.T, c client, many int) {
 	n.inMidTool()
 	n.Until("polite has learned", func() bool { return n.states()["polite"] == "parked" })
 	polite := len(n.doneBy("polite"))
-	n.limitsFall(15*time.Second + time.Duration(many)*200*time.Millisecond)
+	n.limitsFall(9*time.Second + time.Duration(many)*400*time.Millisecond)
 	n.openGate(func() bool { return len(n.refused()) == len(n.working) })
 	n.Until("all are parked", func() bool {
 		states := n.states()

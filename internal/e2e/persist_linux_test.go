@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heartbeat/hook"
-	"heartbeat/internal/testbed"
 )
 
 var persist = []string{"mode: persist", "idle-interval: 5m", "idle-grace: 2s"}
@@ -67,7 +66,6 @@ func TestAPersonInALiveSession(t *testing.T) {
 				return slices.ContainsFunc(f.prompts(), func(p string) bool { return strings.Contains(p, "what time") })
 			})
 		},
-		"presses ESC": func(f *fleet) { f.typeInto("\x1b") },
 		"clears the conversation": func(f *fleet) {
 			f.typeInto("/clear")
 			time.Sleep(400 * time.Millisecond)
@@ -79,42 +77,24 @@ func TestAPersonInALiveSession(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			standInFirst(t, func(t *testing.T, c client) {
-				f := newFleet(t, c, persist)
-				f.teach()
-				f.start()
-				f.send("before")
-				f.phase(hook.Waiting)
-				disturb(f)
-				f.send("after")
-				begun := time.Now()
-				f.Until("the next reply", func() bool { return len(f.outbox()) == 2 })
-				t.Logf("the queue went on after %v", time.Since(begun))
-				f.send("and again")
-				f.Until("the reply after that", func() bool { return len(f.outbox()) == 3 })
-			})
-		})
+		t.Run(name, func(t *testing.T) { disturbed(t, disturb) })
 	}
 }
 
-// TestEscapeInTheMiddleOfATurn: no hook says so, only the terminal falls
-// silent; the entry is given again.
-func TestEscapeInTheMiddleOfATurn(t *testing.T) {
+// disturbed is a session that waits, what a person does to it, and two entries after that.
+func disturbed(t *testing.T, disturb func(f *fleet)) {
 	standInFirst(t, func(t *testing.T, c client) {
-		f := newFleet(t, c, []string{"idle-grace: 1s"})
-		f.teach(behaviour{match: "hangs", times: 1, hang: true})
-		f.send("hangs")
+		f := newFleet(t, c, persist)
+		f.teach()
 		f.start()
-		f.Until("the model call", func() bool { return len(f.calls()) == 1 })
-		f.phase(hook.Turn)
-		time.Sleep(time.Second) // the client draws its turn before it takes ESC
-		f.typeInto("\x1b")
-		if !testbed.Await(patience, func() bool { return len(f.outbox()) > 0 }) {
-			t.Fatalf("the queue stands still %v after ESC; the session is %+v", patience, f.session())
-		}
-		if d := f.outbox()[0]; d.Attempt != 2 {
-			t.Errorf("attempt %d, want 2", d.Attempt)
-		}
+		f.send("before")
+		f.phase(hook.Waiting)
+		disturb(f)
+		f.send("after")
+		begun := time.Now()
+		f.Until("the next reply", func() bool { return len(f.outbox()) == 2 })
+		t.Logf("the queue went on after %v", time.Since(begun))
+		f.send("and again")
+		f.Until("the reply after that", func() bool { return len(f.outbox()) == 3 })
 	})
 }

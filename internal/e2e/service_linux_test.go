@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
@@ -38,48 +37,6 @@ func (f *fleet) goesOn(kind string) {
 	}
 	f.Until("the agent is "+want, func() bool { return f.agentState() == want })
 	f.must("", "resume", "a") // and not in a minute
-}
-
-// TestALimitThatSaysWhenItEnds: the agent is parked until then, by what the client
-// told its hook and wrote into its record, and goes on within a minute: with one
-// refused call, in the same conversation, at the first attempt.
-func TestALimitThatSaysWhenItEnds(t *testing.T) {
-	standInFirst(t, func(t *testing.T, c client) {
-		f := newFleet(t, c, []string{"on-orphan: deadletter"})
-		f.Setenv("TZ=Asia/Kathmandu")
-		reset := time.Now().Add(30 * time.Second).Truncate(time.Second)
-		limit := script.Step{Fail: "rate_limit", Resets: reset}
-		f.turns(
-			turn{match: "Go on with the task", steps: []script.Step{say("finished")}},
-			turn{match: "long work", steps: []script.Step{bash("echo x >>ran"), limit}},
-		)
-		if c.real { // a subscription's limits stand in the answers' headers
-			f.Setenv("ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-made-up-0123456789")
-		}
-		f.send("long work")
-		f.start()
-		f.Until("the agent is parked", func() bool { return f.agentState() == "parked" })
-		events := f.must("", "events", "a", "-o", "json")
-		if !strings.Contains(events, `"source":"two-signals"`) && !strings.Contains(events, `"source":"status-line"`) {
-			t.Errorf("the events do not say by what the reset is known:\n%s", events)
-		}
-		calls := f.requests()
-		f.UntilWithin("all is done", 2*time.Minute, func() bool { return len(f.outbox()) == 1 })
-		late := time.Since(reset)
-		d := f.outbox()[0]
-		if d.Reply != "finished" || d.Attempt != 1 || len(f.dead()) != 0 || late > 75*time.Second {
-			t.Errorf("%v after the reset: %+v, dead letters %+v", late, d, f.dead())
-		}
-		if n := f.requests() - calls; n != 1 {
-			t.Errorf("%d calls after the refused one, want 1", n)
-		}
-		if c.real {
-			f.sameConversation("long work", handover.GoOnPrompt)
-		}
-		_, source, _ := strings.Cut(events, `"source":"`)
-		source, _, _ = strings.Cut(source, `"`)
-		t.Logf("%d calls, one refused; known by %s; done %v after the reset", f.requests(), source, late.Round(time.Second))
-	})
 }
 
 // TestWhatTheServiceInterruptsGoesOn: in the same conversation, once the service
@@ -238,23 +195,5 @@ func TestWhatTheClientCannotTellIsPoison(t *testing.T) {
 		if dead := f.dead(); len(dead) != 1 || dead[0].Reason != inbox.Poison {
 			t.Errorf("dead letters: %+v", dead)
 		}
-	})
-}
-
-// TestATurnsToolIsShownAndBounded: status names the tool that runs, which counts for
-// no stall; tool-timeouts ends one that takes too long, and the prompt counts as
-// interrupted.
-func TestATurnsToolIsShownAndBounded(t *testing.T) {
-	standInFirst(t, func(t *testing.T, c client) {
-		f := newFleet(t, c, []string{"stall-timeout: 15s", "tool-timeouts: {Bash: 18s}", "on-orphan: deadletter"})
-		f.turns(turn{match: "long work", steps: []script.Step{bash("python3 -c 'import time; time.sleep(100)'"), say("never")}})
-		f.send("long work")
-		f.start()
-		f.Until("status names the tool", func() bool { return strings.Contains(f.must("", "status"), "the tool Bash has run for") })
-		f.Until("it was ended", func() bool { return len(f.ends()) == 1 })
-		if e := f.ends()[0]; !strings.Contains(e, "the tool Bash not done within 18s") {
-			t.Errorf("it ended as %s", e)
-		}
-		f.Until("its dead letter", func() bool { return len(f.dead()) == 1 })
 	})
 }
