@@ -155,13 +155,17 @@ func (s *siege) within(args ...string) outcome {
 	return o
 }
 
-// each runs commands for all agents, a few at once.
+// each runs commands for all agents, or a sample of both, a few at once.
 func (s *siege) each(commands ...string) {
 	s.t.Helper()
 	slots := make(chan struct{}, 3)
 	var all sync.WaitGroup
-	for _, agent := range s.agents {
-		for _, command := range commands {
+	turn := testbed.Turn(s.t, 1)
+	for i, agent := range s.agents {
+		for j, command := range commands {
+			if (i+j+turn)%testbed.Stride(1) != 0 {
+				continue
+			}
 			all.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()

@@ -67,13 +67,13 @@ func chance(sample, test, purpose string) *rand.Rand {
 }
 
 // Stride is how far apart what a test tries stands, where its sample is every n-th: on
-// build machines, which say CI, as .ci/run does. Where a person waits it is every 2n-th.
+// build machines, which say CI, as .ci/run does. Where a person waits it is every 3n-th.
 func Stride(n int) int {
 	switch {
 	case *Full:
 		return 1
 	case os.Getenv("CI") == "":
-		return 2 * n
+		return 3 * n
 	}
 	return n
 }

@@ -40,7 +40,7 @@ func probe(t *testing.T, p Prober, argv []string, path string) Result {
 // wanted: a busy machine is slow, too.
 func probeUntil(t *testing.T, patience time.Duration, argv []string, path string, wanted func(Result) bool) (r Result) {
 	t.Helper()
-	for ; patience <= 8*time.Second; patience *= 2 {
+	for ; patience <= 12*time.Second; patience *= 2 {
 		if r = probe(t, Prober{Patience: patience}, argv, path); wanted(r) {
 			break
 		}
@@ -122,7 +122,7 @@ func TestBrokenClientsAreNamed(t *testing.T) {
 				}
 				return all
 			}
-			r := probeUntil(t, 2*time.Second, standIn(t, fault), os.Getenv("PATH"), func(r Result) bool { return slices.Equal(promises(r), want) })
+			r := probeUntil(t, 3*time.Second, standIn(t, fault), os.Getenv("PATH"), func(r Result) bool { return slices.Equal(promises(r), want) })
 			for _, b := range r.Broken {
 				if b.Does == "" || b.Otherwise == "" || b.Seen == "" {
 					t.Errorf("a breach without words: %+v", b)

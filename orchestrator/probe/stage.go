@@ -167,7 +167,7 @@ func (s *stage) ends(when string) {
 	exit := s.run.child.End(s.ctx)
 	s.keeps(Signals, exit.Signal == "", "%s: it did not end within %v of SIGTERM", when, s.grace())
 	if exit.Signal == "" {
-		told := s.within(settleFor, func() bool { return len(s.calls(client.SessionEnd)) > ended })
+		told := s.within(min(settleFor, s.patience), func() bool { return len(s.calls(client.SessionEnd)) > ended })
 		s.keeps(HooksRun, told, "%s: SessionEnd was not called", when)
 	}
 }
