@@ -20,7 +20,7 @@ func TestAnOrphanOfAnotherChildIsNotEnded(t *testing.T) {
 	if !testbed.Alone(t) {
 		return
 	}
-	c, err := Start(t.Context(), Config{Argv: sh("sleep 60"), Grace: time.Second})
+	c, err := Start(t.Context(), Config{Argv: sh("exec sleep 60"), Grace: time.Second}) // a shell that waits would leave a process
 	if err != nil {
 		t.Fatal(err)
 	}
