@@ -9,8 +9,8 @@ import (
 )
 
 // A log repeats the same failure after repeatFirst, and then each time after twice as
-// long, up to repeatLast: a failure may last for weeks. One that did not come
-// for repeatLast is new.
+// long, up to repeatLast: a failure may last for weeks. One that did not come for
+// repeatLast is new.
 const (
 	repeatFirst = time.Minute
 	repeatLast  = time.Hour
@@ -89,12 +89,15 @@ func (s *saidBefore) again(key string, now time.Time) (since int, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.all[key]
-	if m == nil || now.Sub(m.seen) > repeatLast {
-		if m == nil && len(s.all) >= mostRepeats {
+	if m == nil {
+		if len(s.all) >= mostRepeats {
 			clear(s.all)
 		}
-		m = &repeat{after: repeatFirst / 2}
+		m = &repeat{}
 		s.all[key] = m
+	}
+	if now.Sub(m.seen) > repeatLast {
+		m.after = repeatFirst / 2 // it is new
 	}
 	m.seen = now
 	if now.Sub(m.said) < m.after {

@@ -153,8 +153,8 @@ func OnFile(ctx context.Context, f *os.File) error {
 const (
 	firstPause = 100 * time.Microsecond
 	lastPause  = 5 * time.Millisecond
-	tryFor     = 8 // attempts of TryLock, about 5 ms
-	probedFor  = 5 * time.Second
+	tryFor     = 8               // attempts of TryLock, about 5 ms
+	probedFor  = 5 * time.Second // of TryLock, while nobody but a probe has the lock
 )
 
 func wait(ctx context.Context, t target) (func() error, error) {

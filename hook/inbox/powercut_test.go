@@ -173,7 +173,7 @@ func TestAPowerCutAtAnyStep(t *testing.T) {
 	}
 }
 
-// thin is how many states there are for one that is looked at outside of -full.
+// thin is how many states there are for one that is looked at, as testbed.Stride has it.
 const thin = 12
 
 // cutEverywhere tells the story and cuts the power before each change of the

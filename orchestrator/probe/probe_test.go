@@ -38,9 +38,9 @@ func probe(t *testing.T, p Prober, argv []string, path string) Result {
 
 // probeUntil probes with little patience, and with more where the result is not what is
 // wanted: a busy machine is slow, too.
-func probeUntil(t *testing.T, patience time.Duration, argv []string, path string, wanted func(Result) bool) (r Result) {
+func probeUntil(t *testing.T, argv []string, path string, wanted func(Result) bool) (r Result) {
 	t.Helper()
-	for ; patience <= 12*time.Second; patience *= 2 {
+	for patience := 3 * time.Second; patience <= 12*time.Second; patience *= 2 {
 		if r = probe(t, Prober{Patience: patience}, argv, path); wanted(r) {
 			break
 		}
@@ -122,7 +122,7 @@ func TestBrokenClientsAreNamed(t *testing.T) {
 				}
 				return all
 			}
-			r := probeUntil(t, 3*time.Second, standIn(t, fault), os.Getenv("PATH"), func(r Result) bool { return slices.Equal(promises(r), want) })
+			r := probeUntil(t, standIn(t, fault), os.Getenv("PATH"), func(r Result) bool { return slices.Equal(promises(r), want) })
 			for _, b := range r.Broken {
 				if b.Does == "" || b.Otherwise == "" || b.Seen == "" {
 					t.Errorf("a breach without words: %+v", b)

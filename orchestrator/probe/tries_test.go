@@ -85,7 +85,7 @@ func TestTheThirdTryDecides(t *testing.T) {
 	t.Parallel()
 	argv := byTry(t, "case $try in 0-0) faults='--broken no-usage';; 0-1) faults='--broken no-status-line';; esac")
 	decided := func(r Result) bool { return r.Verdict() == Good && len(r.Once) == 2 }
-	if r := probeUntil(t, 3*time.Second, argv, os.Getenv("PATH"), decided); !decided(r) {
+	if r := probeUntil(t, argv, os.Getenv("PATH"), decided); !decided(r) {
 		t.Errorf("%s: %+v", r.Verdict(), r)
 	}
 }
@@ -137,7 +137,7 @@ func TestASlowMachineHidesNothing(t *testing.T) {
 			named := func(r Result) bool {
 				return slices.ContainsFunc(r.Broken, func(b Breach) bool { return b.Promise == tt.want })
 			}
-			if r := probeUntil(t, 3*time.Second, standIn(t, fault), path, named); !named(r) {
+			if r := probeUntil(t, standIn(t, fault), path, named); !named(r) {
 				t.Errorf("%s is not named: %+v", tt.want, r)
 			}
 		})
