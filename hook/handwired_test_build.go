@@ -9,10 +9,13 @@ import (
 	"heartbeat/hook/client"
 )
 
-// HEARTBEAT_SOONER is how long this build waits for what is written late, and for a
-// payload.
+// HEARTBEAT_SOONER is how long this build waits for what is written late, and
+// HEARTBEAT_PAYLOAD how long for a payload, which a busy machine is slow to feed.
 func init() {
 	if d, err := time.ParseDuration(os.Getenv("HEARTBEAT_SOONER")); err == nil {
-		client.Claude.Transcript.Behind, lineBehind, payloadPatience = d, d, d
+		client.Claude.Transcript.Behind, lineBehind = d, d
+	}
+	if d, err := time.ParseDuration(os.Getenv("HEARTBEAT_PAYLOAD")); err == nil {
+		payloadPatience = d
 	}
 }

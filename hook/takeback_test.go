@@ -212,10 +212,10 @@ func TestAnEntryOfASessionIsNotAcknowledgedUnread(t *testing.T) {
 			t.Parallel()
 			o := newOld(t, "one\ntwo\n")
 			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
-			if name == "late" {
-				o.soon()
-			}
 			cmd := o.command([]string{"--inbox", o.inbox}, "")
+			if name == "late" {
+				cmd.Env = append(cmd.Env, "HEARTBEAT_PAYLOAD=200ms")
+			}
 			cmd.Stdin = feed(o)
 			r := o.run(cmd)
 			approves(t, r)
