@@ -55,7 +55,7 @@ func (l *lab) launch() {
 	transcript := l.transcript
 	l.client = client{transcript: transcript, session: l.session + 1, prompt: l.prompt + 1}
 	if !l.form.ours() {
-		l.transcribe("What a person has typed.") // a client that stops has a transcript: without one, drop drops what may have arrived
+		l.transcribe("user", "What a person has typed.") // a client that stops has a transcript: without one, drop drops what may have arrived
 		l.pending = []string{"Stop"}
 		return
 	}
@@ -130,6 +130,9 @@ func (l *lab) carryOn(q *inbox.Held) {
 	l.kickoff = handover.KickoffPrompt(l.carried)
 }
 
+// answer is what the model says at the end of a turn.
+func (l *lab) answer() string { return "done: " + l.working }
+
 func (l *lab) name() string  { return "S" + strconv.Itoa(l.session) }
 func (l *lab) token() string { return "token-" + strconv.Itoa(l.session) }
 
@@ -154,7 +157,7 @@ func (l *lab) command(event string) stepper.Program {
 		"SessionStart":     {"source": "startup"},
 		"UserPromptSubmit": {"prompt": l.kickoff},
 		"PreToolUse":       {"tool_name": "Bash", "tool_input": map[string]any{"command": "true"}},
-		"Stop":             {"stop_hook_active": l.active, "last_assistant_message": "done: " + l.working},
+		"Stop":             {"stop_hook_active": l.active, "last_assistant_message": l.answer()},
 	}[event])
 	payload, err := json.Marshal(p)
 	if err != nil {
@@ -223,6 +226,9 @@ func (l *lab) step(n int, survives bool) stepper.Outcome {
 	event := l.pending[0]
 	l.pending = l.pending[1:]
 	began := time.Now()
+	if event == "Stop" && l.working != "" {
+		l.transcribe("assistant", []any{map[string]string{"type": "text", "text": l.answer()}})
+	}
 	judged := l.judging(event)
 	o := l.run(l.command(event), n)
 	judged()
@@ -251,7 +257,7 @@ func (l *lab) step(n int, survives bool) stepper.Outcome {
 
 // submit is when the model gets the prompt that was typed or passed.
 func (l *lab) submit() {
-	l.transcribe(l.kickoff)
+	l.transcribe("user", l.kickoff)
 	l.working = ""
 	if l.carried != "" {
 		l.working = l.hand(l.carried)
@@ -270,7 +276,7 @@ func (l *lab) stopped(o stepper.Outcome) {
 		return
 	case o.Status == 2:
 		text = o.Stderr
-		l.transcribe("Stop hook feedback:\n[heartbeat-stop]: " + text)
+		l.transcribe("user", "Stop hook feedback:\n[heartbeat-stop]: "+text)
 	case o.Status == 0 && strings.HasPrefix(o.Stdout, "{"):
 		var block struct{ Decision, Reason string }
 		if err := json.Unmarshal([]byte(o.Stdout), &block); err != nil || block.Decision != "block" {
@@ -278,7 +284,7 @@ func (l *lab) stopped(o stepper.Outcome) {
 			return
 		}
 		text = block.Reason
-		l.transcribe("Stop hook feedback:\n" + text)
+		l.transcribe("user", "Stop hook feedback:\n"+text)
 	case o.Status != 0 || o.Stdout != "":
 		l.fault("%s", l.last)
 		return
@@ -307,11 +313,11 @@ func (l *lab) whole(text string) string {
 	return string(data)
 }
 
-// transcribe writes a user message into the transcript.
-func (l *lab) transcribe(content string) {
+// transcribe writes a message of the user or the assistant into the transcript.
+func (l *lab) transcribe(role string, content any) {
 	line, err := json.Marshal(map[string]any{
-		"type": "user", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
-		"message": map[string]any{"role": "user", "content": content},
+		"type": role, "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+		"message": map[string]any{"role": role, "content": content},
 	})
 	if err != nil {
 		l.t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"heartbeat/internal/testbed"
 )
 
-var kills = flag.Int("kills", 0, "how many random kills (0: 200, or 10000 with -full)")
+var kills = flag.Int("kills", 0, "how many random kills (0: 120, or 10000 with -full)")
 
 // TestMain is several programs, by the name it is called with.
 func TestMain(m *testing.M) {
