@@ -40,7 +40,7 @@ func probe(t *testing.T, p Prober, argv []string, path string) Result {
 // wanted: a busy machine is slow, too.
 func probeUntil(t *testing.T, argv []string, path string, wanted func(Result) bool) (r Result) {
 	t.Helper()
-	for patience := 3 * time.Second; patience <= 12*time.Second; patience *= 2 {
+	for patience := 1500 * time.Millisecond; patience <= 12*time.Second; patience *= 2 {
 		if r = probe(t, Prober{Patience: patience}, argv, path); wanted(r) {
 			break
 		}
