@@ -111,7 +111,7 @@ func (s *stage) records() {
 		}
 	}
 	// A busy machine may write later; twice as late is not what was promised.
-	within := 2 * t.Behind
+	within := min(2*t.Behind, s.patience)
 	asked := s.within(within, shows(func(line []byte) bool { return t.Asked(line, kickOff) }))
 	s.keeps(Transcript, asked, "it does not show the prompt on the command line after %v", within)
 	handed := s.within(within, shows(func(line []byte) bool { return t.HandedOver(line, handedOver) }))
