@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +21,14 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(testbed.Run(m)) }
+
+// chromium is the browser of all tests, each of which opens tabs of its own. It ends with
+// the last of those that use it.
+var chromium struct {
+	sync.Mutex
+	*Browser
+	users int
+}
 
 // patience bounds each test: the browser and the fleet share the machine with others.
 const patience = 4 * time.Minute
@@ -165,13 +174,36 @@ func tool(t *testing.T, path, what string) string {
 	return ""
 }
 
-// open starts a browser and enters the page by a link.
+// browser returns the running browser, which stays until the test has ended.
+func browser(t *testing.T) *Browser {
+	t.Helper()
+	path := tool(t, Find(), "Chromium (apt-get install chromium)")
+	chromium.Lock()
+	defer chromium.Unlock()
+	if chromium.users == 0 {
+		dir, err := os.MkdirTemp("", "chromium-")
+		if err == nil {
+			chromium.Browser, err = Start(path, dir)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	chromium.users++
+	t.Cleanup(func() {
+		chromium.Lock()
+		defer chromium.Unlock()
+		if chromium.users--; chromium.users == 0 {
+			_ = chromium.Close()
+		}
+	})
+	return chromium.Browser
+}
+
+// open enters the page by a link, in a tab that shares nothing with others.
 func (f *fleet) open(ctx context.Context, role string) *Tab {
 	f.t.Helper()
-	b, err := Start(tool(f.t, Find(), "Chromium (apt-get install chromium)"), f.t.TempDir())
-	f.must(err)
-	f.t.Cleanup(func() { _ = b.Close() })
-	tab, err := b.Open(ctx)
+	tab, err := browser(f.t).Open(ctx)
 	f.must(err)
 	f.must(tab.Look(ctx, 360, false))
 	f.must(tab.Go(ctx, f.link(role)))
