@@ -26,9 +26,9 @@ type forwarder struct {
 
 	mu      sync.Mutex
 	backlog []byte
-	gap     int64 // bytes dropped since the last note
-	dropped int64 // bytes dropped in all
-	since   time.Time
+	gap     int64     // bytes dropped since the last note
+	dropped int64     // bytes dropped in all
+	since   time.Time // the last time that the writer took some, or had nothing to take
 	failed  bool
 	ended   bool
 }
@@ -80,6 +80,9 @@ func (f *forwarder) try(p []byte) (wait time.Duration, taken bool) {
 		f.gap += int64(len(p))
 		f.dropped += int64(len(p))
 		return 0, true
+	}
+	if len(f.backlog) == 0 {
+		f.since = time.Now()
 	}
 	if f.gap > 0 {
 		f.backlog = fmt.Appendf(f.backlog, "\r\n[heartbeat: %d bytes of output are missing here]\r\n", f.gap)

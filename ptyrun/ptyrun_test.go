@@ -327,6 +327,28 @@ func TestSlowOutput(t *testing.T) {
 	}
 }
 
+// TestABurstThatTheWriterHasNotSeenYetIsKept: a writer that has had nothing to write for
+// long, or at all, is not stuck. A busy machine may wake it only when the backlog is full,
+// and output was dropped at once.
+func TestABurstThatTheWriterHasNotSeenYetIsKept(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]time.Time{"at the start": {}, "after an hour": time.Now().Add(-time.Hour)} {
+		var got bytes.Buffer
+		f := newForwarder(nil, testbed.Patience)
+		f.w, f.failed, f.done, f.since = &got, false, make(chan struct{}), last
+		f.add(make([]byte, maxBacklog))
+		if wait, taken := f.try([]byte("more")); taken || wait <= 0 {
+			t.Errorf("%s: taken %v, wait %v", name, taken, wait)
+		}
+		go f.run()
+		f.add([]byte("more"))
+		f.close()
+		if <-f.done; f.lost() != 0 || got.Len() != maxBacklog+len("more") {
+			t.Errorf("%s: %d bytes dropped, %d arrived", name, f.lost(), got.Len())
+		}
+	}
+}
+
 // Orphans are reaped while their session runs, and no child of os/exec loses
 // its status to that.
 func TestReaperStealsNothing(t *testing.T) {
