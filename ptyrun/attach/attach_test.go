@@ -352,6 +352,7 @@ printf 'started\r\n'; while :; do read -r line && printf 'got %s\r\n' "$line"; d
 	}
 	defer child.End(context.Background())
 	d.Serve(child)
+	until(t, "it has set its trap", func() bool { _, written := child.Activity(); return written > 0 })
 	v := join(t, path, Guest{})
 	c := gather(v)
 	until(t, "the nudge makes it paint", func() bool { return strings.Contains(c.text(), "size 50 200") })
