@@ -87,7 +87,7 @@ func TestQueueGoes(t *testing.T) {
 // when its time is over, and the entry is dealt with once that can be.
 func TestALockThatIsHeldStopsNoVerdict(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, `{"rules": [{"match": "attempt 2", "steps": [{"reply": "ok"}]}, {"match": "hang", "steps": [{"hang": true}]}]}`, "timeout: 12s", "on-orphan: retry")
+	f := startFleet(t, `{"rules": [{"match": "attempt 2", "steps": [{"reply": "ok"}]}, {"match": "hang", "steps": [{"hang": true}]}]}`, "timeout: 7s", "on-orphan: retry")
 	f.ok("send", "triage", "hang")
 	until(t, "the turn has begun", func() bool { return strings.Contains(f.run("logs", "triage").stdout, "> ") })
 	unlock, err := flock.Lock(t.Context(), filepath.Join(f.dir, "agents/triage/.heartbeat/.hook-lock"))
