@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -78,13 +77,13 @@ type declared struct {
 	place              string // its directory, for comparing, with a slash behind it
 }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var nameForm = pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // mostName keeps names short enough to be part of a file name.
 const mostName = 100
 
 func (l *loader) checkName(p place, text string) {
-	if !nameForm.MatchString(text) || len(text) > mostName {
+	if !nameForm().MatchString(text) || len(text) > mostName {
 		l.problem(p, fmt.Sprintf("%q is not a name", cut(text)), "use letters and digits, and . _ - after the first character; at most 100")
 	}
 }

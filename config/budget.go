@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 )
 
@@ -83,7 +82,7 @@ func (l *loader) allowance(t table, key string) Allowance {
 }
 
 var (
-	tokenForm  = regexp.MustCompile(`^(\d{1,12}(?:\.\d{1,3})?)([kM]?)$`)
+	tokenForm  = pattern(`^(\d{1,12}(?:\.\d{1,3})?)([kM]?)$`)
 	tokenUnits = map[string]float64{"": 1, "k": 1e3, "M": 1e6}
 )
 
@@ -93,7 +92,7 @@ func (l *loader) tokens(t table, key string) int64 {
 	if !ok {
 		return 0
 	}
-	form := tokenForm.FindStringSubmatch(text)
+	form := tokenForm().FindStringSubmatch(text)
 	if form == nil {
 		l.problem(p, fmt.Sprintf("%q is not a number of tokens", cut(text)), "for example 500k or 2M")
 		return 0

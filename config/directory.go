@@ -7,21 +7,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 )
 
 var (
-	variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+	variable = pattern(`\$\{([^}]*)\}`)
 	// unbraced matches what a shell would expand and heartbeat does not.
-	unbraced = regexp.MustCompile(`\$(?:([A-Za-z_][A-Za-z0-9_]*)|[{(])`)
+	unbraced = pattern(`\$(?:([A-Za-z_][A-Za-z0-9_]*)|[{(])`)
 )
 
 // unreplaced reports a variable that is not written as ${NAME}.
 func (l *loader) unreplaced(p place, text string) bool {
-	m := unbraced.FindStringSubmatch(variable.ReplaceAllString(text, ""))
+	m := unbraced().FindStringSubmatch(variable().ReplaceAllString(text, ""))
 	if m == nil {
 		return false
 	}
@@ -66,7 +65,7 @@ func (l *loader) substitute(p place) (string, bool) {
 		l.problem(p, fmt.Sprintf("%q: only your own ~ is supported", cut(text)), "write the whole path")
 		return "", false
 	}
-	text = variable.ReplaceAllStringFunc(text, func(use string) string {
+	text = variable().ReplaceAllStringFunc(text, func(use string) string {
 		name := use[2 : len(use)-1]
 		value, set := l.lookup(name)
 		if !set {

@@ -33,7 +33,7 @@ func readEnvFile(file string) ([]string, error) {
 		}
 		name, value, ok := strings.Cut(text, "=")
 		switch {
-		case !ok || !variableForm.MatchString(name):
+		case !ok || !variableForm().MatchString(name):
 			return nil, fmt.Errorf("cannot read env-file %q: line %d is not NAME=VALUE", file, number)
 		case slices.Contains(ownVariables, name):
 			return nil, fmt.Errorf("cannot read env-file %q: line %d: %s is set by heartbeat itself", file, number, name)

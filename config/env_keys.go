@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,7 +10,7 @@ import (
 )
 
 var (
-	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	variableForm = pattern(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	ownVariables = hook.Variables()
 )
 
@@ -23,7 +22,7 @@ func (l *loader) env(t table) map[string]string {
 	env := map[string]string{}
 	for name, p := range l.entries(where) {
 		switch {
-		case !variableForm.MatchString(name):
+		case !variableForm().MatchString(name):
 			l.problem(p, fmt.Sprintf("%q is not the name of a variable", cut(name)), "letters, digits and _, no digit first")
 		case slices.Contains(ownVariables, name):
 			l.problem(p, "is set by heartbeat itself", "remove it")

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -263,14 +262,14 @@ func derivedName(path string) string {
 		path = real
 	}
 	sum := sha256.Sum256([]byte(path))
-	dir := strings.Trim(unnamed.ReplaceAllString(filepath.Base(filepath.Dir(path)), "-"), ".-_")
+	dir := strings.Trim(unnamed().ReplaceAllString(filepath.Base(filepath.Dir(path)), "-"), ".-_")
 	if dir == "" {
 		dir = "fleet"
 	}
 	return dir[:min(len(dir), 40)] + "-" + hex.EncodeToString(sum[:4])
 }
 
-var unnamed = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var unnamed = pattern(`[^A-Za-z0-9._-]+`)
 
 func (l *loader) fleet(root place, f *Fleet) {
 	t, ok := l.table(root, topKeys, agentElsewhere)

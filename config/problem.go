@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,7 +185,7 @@ func (l *loader) read(name string) []byte {
 	return nil
 }
 
-var secretKey = regexp.MustCompile(`\b(?:env|webhook|url|token)["']? *:`)
+var secretKey = pattern(`\b(?:env|webhook|url|token)["']? *:`)
 
 // underSecret reports whether the last line is in the value of a key whose value may
 // be secret, or has such a key.
@@ -198,7 +197,7 @@ func underSecret(lines [][]byte) bool {
 		}
 		n := indent(line)
 		if least < 0 || n < least {
-			if secretKey.Match(line) {
+			if secretKey().Match(line) {
 				return true
 			}
 			least = n

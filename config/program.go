@@ -26,7 +26,7 @@ func (l *loader) unrunnable() {
 
 // missing says why a program cannot run, and what to do about it.
 func (l *loader) missing(c program) (message, hint string) {
-	if strings.HasPrefix(c.word, "~/") || variable.MatchString(c.word) || unbraced.MatchString(c.word) {
+	if strings.HasPrefix(c.word, "~/") || variable().MatchString(c.word) || unbraced().MatchString(c.word) {
 		return fmt.Sprintf("%s is not expanded: ~ and ${VAR} work in dir and other paths of this file", cut(c.word)), "write its whole path"
 	}
 	if path := beside(c.where, c.word); path != "" {

@@ -2,13 +2,12 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
 )
 
 // rateForm is what a rate looks like: 10/1h.
-var rateForm = regexp.MustCompile(`^([0-9]{1,4})/(.+)$`)
+var rateForm = pattern(`^([0-9]{1,4})/(.+)$`)
 
 // The bounds of a rate: its fires are remembered one by one.
 const (
@@ -24,7 +23,7 @@ func (l *loader) rate(t table) Rate {
 	if !ok {
 		return Rate{}
 	}
-	form := rateForm.FindStringSubmatch(text)
+	form := rateForm().FindStringSubmatch(text)
 	if form == nil {
 		l.problem(p, fmt.Sprintf("%q is not a rate", cut(text)), rateSample)
 		return Rate{}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,7 +171,7 @@ func (l *loader) number(t table, key string, otherwise, least int) int {
 	}
 	n, ok := integer(p)
 	switch {
-	case !ok && isText(p) && digits.MatchString(text):
+	case !ok && isText(p) && digits().MatchString(text):
 		l.problem(p, fmt.Sprintf("%q is a string", cut(text)), "write it without quotes")
 	case !ok:
 		l.problem(p, fmt.Sprintf("%q is not a whole number", cut(text)), fmt.Sprintf("for example %d", otherwise))
@@ -186,7 +185,7 @@ func (l *loader) number(t table, key string, otherwise, least int) int {
 	return otherwise
 }
 
-var digits = regexp.MustCompile(`^[0-9]+$`)
+var digits = pattern(`^[0-9]+$`)
 
 // integer returns a number without a fraction: 4, 0x10 and 4.0 count.
 func integer(p place) (int64, bool) {
@@ -198,7 +197,7 @@ func integer(p place) (int64, bool) {
 	return int64(f), true
 }
 
-var percentForm = regexp.MustCompile(`^([1-9][0-9]?|100)%$`)
+var percentForm = pattern(`^([1-9][0-9]?|100)%$`)
 
 // percent reads a percentage from 1% to 100%; 0 is none.
 func (l *loader) percent(t table, key string) int {
@@ -206,7 +205,7 @@ func (l *loader) percent(t table, key string) int {
 	if !ok || text == "none" {
 		return 0
 	}
-	form := percentForm.FindStringSubmatch(text)
+	form := percentForm().FindStringSubmatch(text)
 	if form == nil {
 		l.problem(p, fmt.Sprintf("%q is not a percentage", cut(text)), "for example 70%; none for no limit")
 		return 0
@@ -220,7 +219,7 @@ var sizeUnits = map[string]int64{
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
 }
 
-var sizeForm = regexp.MustCompile(`^(\d{1,12}) ?([A-Za-z]*)$`)
+var sizeForm = pattern(`^(\d{1,12}) ?([A-Za-z]*)$`)
 
 // size reads a number of bytes: 65536, 64KiB, 1MiB, 500kB, 1MB, 2GiB.
 func (l *loader) size(t table, key string, otherwise, least, most int64) int64 {
@@ -244,7 +243,7 @@ func sizeOf(p place, text string) (int64, bool) {
 	if !isText(p) {
 		return integer(p)
 	}
-	m := sizeForm.FindStringSubmatch(text)
+	m := sizeForm().FindStringSubmatch(text)
 	if m == nil || sizeUnits[m[2]] == 0 {
 		return 0, false
 	}
@@ -321,17 +320,17 @@ const day = 24 * time.Hour
 func days(d time.Duration) string { return strconv.FormatInt(int64(d/day), 10) + "d" }
 
 // durationForm is a Go duration without a sign, with days in front: 7d, 1d12h.
-var durationForm = regexp.MustCompile(`^(?:([0-9]+(?:\.[0-9]+)?)d)?((?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:h|ms|m|s|us|µs|μs|ns))*)$`)
+var durationForm = pattern(`^(?:([0-9]+(?:\.[0-9]+)?)d)?((?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:h|ms|m|s|us|µs|μs|ns))*)$`)
 
-var unitless = regexp.MustCompile(`^[-+]?[0-9.]+$`)
+var unitless = pattern(`^[-+]?[0-9.]+$`)
 
 // parseDuration reads a duration, which may be negative. One that is too long to
 // count becomes the longest.
 func parseDuration(text string) (time.Duration, error) {
 	positive, negative := strings.CutPrefix(text, "-")
-	m := durationForm.FindStringSubmatch(positive)
+	m := durationForm().FindStringSubmatch(positive)
 	switch {
-	case unitless.MatchString(text):
+	case unitless().MatchString(text):
 		return 0, fmt.Errorf("%q has no unit", cut(text))
 	case m == nil || positive == "":
 		return 0, fmt.Errorf("%q is not a duration", cut(text))

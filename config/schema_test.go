@@ -90,8 +90,8 @@ func generate(t *testing.T) []byte {
 	until.Then = &generator.Schema{Properties: approved, Required: []string{"approve"}}
 	agent := root.Definitions["agent"]
 	agent.Not = &generator.Schema{Required: []string{"trigger", "triggers"}}
-	names := &generator.Schema{Pattern: nameForm.String(), MaxLength: new(uint64(mostName))}
-	variables := &generator.Schema{Pattern: variableForm.String(), Not: &generator.Schema{}}
+	names := &generator.Schema{Pattern: nameForm().String(), MaxLength: new(uint64(mostName))}
+	variables := &generator.Schema{Pattern: variableForm().String(), Not: &generator.Schema{}}
 	for _, name := range ownVariables {
 		variables.Not.Enum = append(variables.Not.Enum, name)
 	}
@@ -255,7 +255,7 @@ func scalars(t reflect.Type) *generator.Schema {
 		}
 		return &generator.Schema{OneOf: kinds}
 	case reflect.TypeFor[nameText]():
-		return &generator.Schema{Type: "string", Pattern: nameForm.String(), MaxLength: new(uint64(mostName))}
+		return &generator.Schema{Type: "string", Pattern: nameForm().String(), MaxLength: new(uint64(mostName))}
 	case reflect.TypeFor[filledText]():
 		return text(`\S`, nul)
 	case reflect.TypeFor[pathText]():
@@ -263,7 +263,7 @@ func scalars(t reflect.Type) *generator.Schema {
 	case reflect.TypeFor[kickoffText]():
 		return text(`^\s*[^\s/-]`, `[\x00-\x08\x0b-\x1f\x7f-\x9f]`)
 	case reflect.TypeFor[webhookPath]():
-		return &generator.Schema{Type: "string", Pattern: pathForm.String(), MaxLength: new(uint64(mostPath)), Not: &generator.Schema{Enum: []any{"/metrics", "/healthz", "/readyz"}}}
+		return &generator.Schema{Type: "string", Pattern: pathForm().String(), MaxLength: new(uint64(mostPath)), Not: &generator.Schema{Enum: []any{"/metrics", "/healthz", "/readyz"}}}
 	case reflect.TypeFor[rateText]():
 		return &generator.Schema{Type: "string", Pattern: `^[0-9]{1,4}/` + durations[1:], Not: but(`^0+/|/[^1-9]*$`)}
 	case reflect.TypeFor[serviceName]():
@@ -273,7 +273,7 @@ func scalars(t reflect.Type) *generator.Schema {
 	case reflect.TypeFor[variableGlob]():
 		return text(`^[^/=]*[^/=\s][^/=]*$`, nul)
 	case reflect.TypeFor[variableName]():
-		return &generator.Schema{Type: "string", Pattern: variableForm.String()}
+		return &generator.Schema{Type: "string", Pattern: variableForm().String()}
 	case reflect.TypeFor[webAddress]():
 		return &generator.Schema{Type: "string", Pattern: `^https?://[^/?#]`}
 	case reflect.TypeFor[word]():

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -81,7 +80,7 @@ func (l *loader) secret(t table, key string) Secret {
 		l.names(p, s.File)
 	default:
 		name, ok := l.filled(p)
-		if ok && !variableForm.MatchString(name) {
+		if ok && !variableForm().MatchString(name) {
 			l.problem(p, fmt.Sprintf("%q is not the name of a variable", cut(name)), "letters, digits and _, no digit first")
 			return s
 		}
@@ -121,10 +120,10 @@ func isLoopback(host string) bool {
 }
 
 var (
-	secretHosts = regexp.MustCompile(`(?i)(^|\.)(hooks\.slack\.com|webhook\.office\.com|chat\.googleapis\.com)$`)
-	secretPaths = regexp.MustCompile(`(?i)^/(api/webhooks/|bot[0-9]+:)`)
+	secretHosts = pattern(`(?i)(^|\.)(hooks\.slack\.com|webhook\.office\.com|chat\.googleapis\.com)$`)
+	secretPaths = pattern(`(?i)^/(api/webhooks/|bot[0-9]+:)`)
 	secretNames = []string{"token", "key", "apikey", "api_key", "secret", "sig", "signature", "auth", "password", "access_token"}
-	randomPart  = regexp.MustCompile(`^[A-Za-z0-9_-]{16,}$`)
+	randomPart  = pattern(`^[A-Za-z0-9_-]{16,}$`)
 )
 
 // confidential reports whether an address is known to be a secret itself.
@@ -134,14 +133,14 @@ func confidential(u *url.URL) bool {
 			return true
 		}
 	}
-	return u.User != nil || secretHosts.MatchString(u.Hostname()) || secretPaths.MatchString(u.Path)
+	return u.User != nil || secretHosts().MatchString(u.Hostname()) || secretPaths().MatchString(u.Path)
 }
 
 // unguessable reports whether a part of an address looks as if it was made so that
 // nobody can guess it.
 func unguessable(u *url.URL) bool {
 	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool {
-		return randomPart.MatchString(part) && strings.ContainsAny(part, "0123456789") && strings.ContainsAny(strings.ToLower(part), "abcdefghijklmnopqrstuvwxyz")
+		return randomPart().MatchString(part) && strings.ContainsAny(part, "0123456789") && strings.ContainsAny(strings.ToLower(part), "abcdefghijklmnopqrstuvwxyz")
 	})
 }
 

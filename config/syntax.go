@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,8 +12,8 @@ import (
 )
 
 var (
-	syntaxLine  = regexp.MustCompile(`^line (\d+): `)
-	namedAnchor = regexp.MustCompile(`unknown anchor '(.+)' referenced`)
+	syntaxLine  = pattern(`^line (\d+): `)
+	namedAnchor = pattern(`unknown anchor '(.+)' referenced`)
 )
 
 // syntax reports an error of the YAML parser. The parser knows the line at most,
@@ -24,7 +23,7 @@ func (l *loader) syntax(file place, err error, data []byte) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	lines := bytes.Split(data, []byte("\n"))
 	line := 0
-	if m := syntaxLine.FindStringSubmatch(message); m != nil {
+	if m := syntaxLine().FindStringSubmatch(message); m != nil {
 		message = message[len(m[0]):]
 		fmt.Sscan(m[1], &line)
 		if found := breaking(lines); found > 0 {
@@ -44,7 +43,7 @@ func (l *loader) syntax(file place, err error, data []byte) {
 // line.
 func culprit(message string, data []byte) int {
 	at := -1
-	if m := namedAnchor.FindStringSubmatch(message); m != nil {
+	if m := namedAnchor().FindStringSubmatch(message); m != nil {
 		at = bytes.Index(data, []byte("*"+m[1]))
 	} else {
 		at = bytes.IndexFunc(data, func(r rune) bool {
@@ -113,10 +112,10 @@ func whole(data []byte) bool {
 var (
 	// keyed matches a line with a key and captures its value; dashes may stand
 	// before the key.
-	keyed = regexp.MustCompile(`^ *(?:- +)*[\w."'-]+ *:(?: +(.*)|)$`)
+	keyed = pattern(`^ *(?:- +)*[\w."'-]+ *:(?: +(.*)|)$`)
 	// behindQuotes matches a value that continues after its closing quote.
-	behindQuotes = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*') *[^ ,#\]}]`)
-	closedQuotes = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')`)
+	behindQuotes = pattern(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*') *[^ ,#\]}]`)
+	closedQuotes = pattern(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')`)
 )
 
 // explain says what is wrong with the last of lines and what to write instead.
@@ -125,7 +124,7 @@ func explain(message string, lines [][]byte) (what, hint string) {
 	text := string(bytes.TrimRight(lines[len(lines)-1], "\r"))
 	trimmed := strings.TrimLeft(text, " ")
 	value := ""
-	if m := keyed.FindStringSubmatch(text); m != nil {
+	if m := keyed().FindStringSubmatch(text); m != nil {
 		value = strings.TrimSpace(m[1])
 	}
 	switch {
@@ -140,10 +139,10 @@ func explain(message string, lines [][]byte) (what, hint string) {
 		return fmt.Sprintf("its indentation, %s, matches no line above", spaces(len(text)-len(trimmed))), "lines above it: " + fits
 	}
 	switch {
-	case behindQuotes.MatchString(value):
+	case behindQuotes().MatchString(value):
 		return "there is text after the closing quote", `write \" for a " inside of "…", and '' for a ' inside of '…'`
 	case strings.HasPrefix(value, `"`) || strings.HasPrefix(value, `'`):
-		if !closedQuotes.MatchString(value) {
+		if !closedQuotes().MatchString(value) {
 			return "the quote that begins here is not closed", "end the text with " + value[:1]
 		}
 	case strings.HasPrefix(value, "[") || strings.HasPrefix(value, "{"):
@@ -168,7 +167,7 @@ func indents(lines [][]byte) string {
 	var found []string
 	for _, line := range slices.Backward(lines[:len(lines)-1]) {
 		text := strings.TrimSpace(string(line))
-		if !keyed.Match(bytes.TrimRight(line, "\r")) && !strings.HasPrefix(text, "- ") || strings.HasPrefix(text, "#") {
+		if !keyed().Match(bytes.TrimRight(line, "\r")) && !strings.HasPrefix(text, "- ") || strings.HasPrefix(text, "#") {
 			continue
 		}
 		n := indent(line)

@@ -168,7 +168,7 @@ func (l *loader) approvers(p place) []string {
 	return names
 }
 
-func approverName(name string) bool { return nameForm.MatchString(name) && len(name) <= mostName }
+func approverName(name string) bool { return nameForm().MatchString(name) && len(name) <= mostName }
 
 // ApproverNames reports whether approve may list these names.
 func ApproverNames(names []string) bool {

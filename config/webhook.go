@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -24,10 +23,10 @@ type webhook struct {
 
 var (
 	// pathForm keeps paths such that a proxy passes them on as they are.
-	pathForm = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
+	pathForm = pattern(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
 	// headerForm is a header's name (RFC 9110, token), as people write one.
-	headerForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-	fieldForm  = regexp.MustCompile(`^[^.\s][^.]*(\.[^.]+)*$`)
+	headerForm = pattern(`^[A-Za-z0-9_-]+$`)
+	fieldForm  = pattern(`^[^.\s][^.]*(\.[^.]+)*$`)
 )
 
 // mostPath is how long the path of a webhook may be.
@@ -41,7 +40,7 @@ func (l *loader) webhook(at place, t table, prompt string) *WebhookTrigger {
 	path, ok := l.filled(t["webhook"])
 	switch {
 	case !ok:
-	case len(path) > mostPath || !pathForm.MatchString(path):
+	case len(path) > mostPath || !pathForm().MatchString(path):
 		l.problem(t["webhook"], fmt.Sprintf("%q is not a path", cut(path)), "a slash, then letters, digits and . _ ~ -, for example /github")
 	case slices.Contains(taken, path):
 		l.problem(t["webhook"], path+" is served by metrics", "take another path")
@@ -98,9 +97,9 @@ func (l *loader) match(p place) (all []sources.Condition) {
 		for _, name := range slices.Sorted(maps.Keys(wants)) {
 			c := sources.Condition{Values: l.wanted(wants[name])}
 			switch {
-			case part == "headers" && headerForm.MatchString(name):
+			case part == "headers" && headerForm().MatchString(name):
 				c.Header = http.CanonicalHeaderKey(name)
-			case part == "json" && fieldForm.MatchString(name):
+			case part == "json" && fieldForm().MatchString(name):
 				c.Field = strings.Split(name, ".")
 			default:
 				l.problem(wants[name].named(), fmt.Sprintf("%q cannot be matched", cut(name)), "headers are names like X-GitHub-Event, fields of the body paths like issue.state")

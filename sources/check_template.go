@@ -105,16 +105,15 @@ func (s *fieldSearch) field(n parse.Node, name string) {
 	}
 }
 
-var (
-	parsedAt   = regexp.MustCompile(`^template: prompt:(\d+):(?:\d+:)? `)
-	executedAt = regexp.MustCompile(`^executing "prompt" at (<.*?>): `)
-	startedAt  = regexp.MustCompile(` started at prompt:(\d+)$`)
-	ourTypes   = regexp.MustCompile(`sources\.(Cron|File|Poll|Webhook)Data`)
-)
-
 // plain rewords an error of text/template for people, and finds the line that it is
-// about.
+// about. Its patterns are made here, because most programs never need them.
 func plain(err error) (line int, why string) {
+	var (
+		parsedAt   = regexp.MustCompile(`^template: prompt:(\d+):(?:\d+:)? `)
+		executedAt = regexp.MustCompile(`^executing "prompt" at (<.*?>): `)
+		startedAt  = regexp.MustCompile(` started at prompt:(\d+)$`)
+		ourTypes   = regexp.MustCompile(`sources\.(Cron|File|Poll|Webhook)Data`)
+	)
 	line, why = 1, err.Error()
 	if m := parsedAt.FindStringSubmatch(why); m != nil {
 		line, _ = strconv.Atoi(m[1])

@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/owner"
@@ -39,7 +40,7 @@ const (
 )
 
 // ofFleet finds command lines that are about a fleet and begin with the program alone.
-var ofFleet = regexp.MustCompile(`\bheartbeat (` + fleetCommands + `)\b`)
+var ofFleet = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bheartbeat (` + fleetCommands + `)\b`) })
 
 // withOurs gives the command lines in a text of ours the beginning that they need: the
 // rooms that wrote them do not know it.
@@ -47,7 +48,7 @@ func withOurs(ours, text string) string {
 	if ours == "" || ours == "heartbeat" || !strings.Contains(text, "heartbeat ") {
 		return text
 	}
-	return ofFleet.ReplaceAllStringFunc(text, func(line string) string {
+	return ofFleet().ReplaceAllStringFunc(text, func(line string) string {
 		if line == "heartbeat run" && os.Getenv(remote.EnvVia) != "" {
 			return line // it stays in the foreground of its machine
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+	"sync"
 
 	"heartbeat/hook/foreign"
 )
@@ -33,14 +34,16 @@ func wrapFrom(text string, first, n int) []string {
 }
 
 // ofOurs finds command lines of ours, up to what ends them in a sentence.
-var ofOurs = regexp.MustCompile(`\bheartbeat(?: --?[a-z]+ \S+)* (?:` + fleetCommands + `|` + otherCommands + `)\b(?: [^\s;,:()\x60]*[^\s;,:().\x60])*`)
+var ofOurs = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bheartbeat(?: --?[a-z]+ \S+)* (?:` + fleetCommands + `|` + otherCommands + `)\b(?: [^\s;,:()\x60]*[^\s;,:().\x60])*`)
+})
 
 // glue stands for a blank at which a line is not broken. No text has one.
 const glue = "\x00"
 
 // glued is a text whose command lines are one word each, as far as they fit into n columns.
 func glued(text string, n int) string {
-	return ofOurs.ReplaceAllStringFunc(text, func(line string) string {
+	return ofOurs().ReplaceAllStringFunc(text, func(line string) string {
 		if width(line) > n {
 			return line
 		}

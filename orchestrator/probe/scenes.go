@@ -27,8 +27,8 @@ const kickOff = "Task from the queue:\n\n/exit\n--help @note.txt\n!touch x\n# \"
 // handedOver is what only exit status 2 carries.
 const handedOver = "/clear @note.txt --help <b> \"q\" ü 🙂\n\n  two \x1b[31mred\x1b[0m\ttab\n\n"
 
-// longest is the longest text that a Stop hook hands over itself.
-var longest = "say it in one piece " + strings.Repeat("x", client.MostWhole-20)
+// longest returns the longest text that a Stop hook hands over itself.
+func longest() string { return "say it in one piece " + strings.Repeat("x", client.MostWhole-20) }
 
 // handOvers is how often a Stop hook continues: more than the client's own cap allows.
 const handOvers = 11
@@ -59,7 +59,7 @@ func (s *stage) queue() {
 		"hooks": s.hooks(client.Claude.Hooks.Installed...), "permissions": map[string]any{"allow": []string{"Bash"}},
 	}))
 	s.cannot(s.reply(client.Stop, 1, "err", handedOver))
-	s.cannot(s.reply(client.Stop, 2, "err", longest))
+	s.cannot(s.reply(client.Stop, 2, "err", longest()))
 	for n := 3; n <= handOvers; n++ {
 		s.cannot(s.reply(client.Stop, n, "err", fmt.Sprintf("say it %d", n)))
 	}
@@ -92,7 +92,7 @@ func (s *stage) continues() {
 		heard = s.within(min(2*settleFor, s.patience), func() bool { return len(s.calls(client.Stop)) >= n })
 	}
 	s.must(BlockCap, heard, "the client let the turn end after %d hand-overs in a row", len(s.calls(client.Stop))-1)
-	s.arrives(HandOver, "a long text of a Stop hook", longest, fromHook)
+	s.arrives(HandOver, "a long text of a Stop hook", longest(), fromHook)
 	s.arrives(HandOver, "the last of many hand-overs", fmt.Sprintf("say it %d", handOvers), fromHook)
 }
 

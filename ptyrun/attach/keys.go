@@ -6,22 +6,25 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // reports are what a terminal sends although no key was pressed: answers to
 // queries, reports of focus and of the colour scheme, the mouse.
-var reports = regexp.MustCompile(`^(?:` + strings.Join([]string{
-	`\x1b\[\?[0-9;]*(?:[cnu]|\$y)`,          // device attributes, status, keyboard protocol, modes
-	`\x1b\[>[0-9;]*c`,                       // secondary device attributes
-	`\x1b\[[0-9]+;[0-9]+R`,                  // cursor position
-	`\x1b\[[IO]`,                            // focus
-	`\x1b\[<[0-9;]*[Mm]`,                    // mouse (SGR)
-	`\x1b\[[0-9;]*t`,                        // window
-	`\x1b[\]P_][^\x07\x1b]*(?:\x07|\x1b\\)`, // OSC, DCS, APC: colours, version
-}, "|") + `)*$`)
+var reports = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:` + strings.Join([]string{
+		`\x1b\[\?[0-9;]*(?:[cnu]|\$y)`,          // device attributes, status, keyboard protocol, modes
+		`\x1b\[>[0-9;]*c`,                       // secondary device attributes
+		`\x1b\[[0-9]+;[0-9]+R`,                  // cursor position
+		`\x1b\[[IO]`,                            // focus
+		`\x1b\[<[0-9;]*[Mm]`,                    // mouse (SGR)
+		`\x1b\[[0-9;]*t`,                        // window
+		`\x1b[\]P_][^\x07\x1b]*(?:\x07|\x1b\\)`, // OSC, DCS, APC: colours, version
+	}, "|") + `)*$`)
+})
 
 // onlyReports reports whether input holds nothing that a person typed.
-func onlyReports(input []byte) bool { return reports.Match(input) }
+func onlyReports(input []byte) bool { return reports().Match(input) }
 
 // Keys is a sequence of keys; the zero value is an empty one.
 type Keys struct{ keys []detachKey }
