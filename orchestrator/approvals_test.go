@@ -16,6 +16,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
 
 // seen is what the sessions of a fleet have worked on, in its order.
@@ -209,6 +210,33 @@ func TestAnAnswerWithoutARun(t *testing.T) {
 		}
 		if len(did.prompts) != 2 || !strings.Contains(did.prompts[1], "It was rejected by a person. Do not do it.\n\nno tests") || did.resumed[1] == "" {
 			t.Errorf("it was told %q, in %q", did.prompts, did.resumed)
+		}
+	})
+}
+
+// TestAnAnswerThatMissedTheBeginOfARun: whoever answers finds no scheduler while one has
+// looked and does not answer yet. That answer lay for half a minute.
+func TestAnAnswerThatMissedTheBeginOfARun(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		var did seen
+		r.set("a", did.asks(r, approval.Request{Question: "Deploy?"}))
+		stop := r.run()
+		r.say("a", "deploy it")
+		r.sleep(time.Minute)
+		stop()
+		id := r.waiting()[0].ID
+		stop = r.run()
+		defer func() { stop() }()
+		began := time.Now()
+		r.sleep(time.Millisecond)
+		r.want("a", status.Held)
+		if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Approved, "")); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(time.Minute)
+		if all := r.started("a"); len(all) != 2 || all[1].Sub(began) > 2*time.Second || len(did.prompts) != 2 {
+			t.Errorf("started at %v, it was told %q", all, did.prompts)
 		}
 	})
 }

@@ -103,6 +103,9 @@ const (
 	// have ended; lookAnyway is how often it is read even if it seems unchanged.
 	lookEvery  = 30 * time.Second
 	lookAnyway = 10 * time.Minute
+	// lookSoon is when a run looks again first, then ever later up to lookEvery: somebody
+	// who found no scheduler a moment before has answered in the register, and told nobody.
+	lookSoon = time.Second
 	// answerPatience is how long Answer waits until the answer is queued.
 	answerPatience = 2 * time.Second
 	// tendPatience is how long to wait for the lock of an agent's queue before it is left
@@ -120,13 +123,11 @@ func (k *Keeper) Serve(desk *proving.Desk) { k.desk = desk }
 
 // Run looks into the register from time to time until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
+	for wait := lookSoon; ; wait = min(2*wait, lookEvery) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(wait):
 			if k.mayDiffer(time.Now()) {
 				k.Look(ctx)
 			}
