@@ -21,6 +21,25 @@ import (
 	"heartbeat/internal/testbed"
 )
 
+// lanes are the scenarios of TestStandInConforms that take longest, those of a lane one
+// after the other.
+var lanes = [...][]string{{"stop-timeout", "stop-ends"}, {"typed-in-a-turn", "permission-hangs", "stop-records"}}
+
+func TestStandInConformsInTheFirstLane(t *testing.T)  { conformsInLane(t, lanes[0]) }
+func TestStandInConformsInTheSecondLane(t *testing.T) { conformsInLane(t, lanes[1]) }
+
+func conformsInLane(t *testing.T, names []string) {
+	t.Parallel()
+	c := standIn(t)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			all := scenarios()
+			s := all[slices.IndexFunc(all, func(s scenario) bool { return s.name == name })]
+			s.compare(t, s.run(t, c))
+		})
+	}
+}
+
 // TestAppendWakesAWaitingSession: an entry appended while the Stop hook waits
 // reaches the model within 50 ms (median of 20), and waiting costs no model
 // call.
