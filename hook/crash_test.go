@@ -144,8 +144,8 @@ func (l *lab) wait() *exec.Cmd {
 	return l.stopsUntil(Waiting, nil)
 }
 
-// stopsUntil starts a Stop hook and returns once it waits in a phase.
-func (l *lab) stopsUntil(phase Phase, more fields) *exec.Cmd {
+// stops starts a Stop hook.
+func (l *lab) stops(more fields) *exec.Cmd {
 	l.t.Helper()
 	cmd := l.command([]string{"hook"}, l.payload(client.Stop, more))
 	cmd.Stdout, cmd.Stderr = &strings.Builder{}, &strings.Builder{}
@@ -153,6 +153,13 @@ func (l *lab) stopsUntil(phase Phase, more fields) *exec.Cmd {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd
+}
+
+// stopsUntil starts a Stop hook and returns once it waits in a phase.
+func (l *lab) stopsUntil(phase Phase, more fields) *exec.Cmd {
+	l.t.Helper()
+	cmd := l.stops(more)
 	until(l.t, "the hook to wait: "+string(phase), func() bool {
 		r, err := ReadRecord(l.home)
 		return err == nil && r.Phase == phase && r.Waiter.PID == cmd.Process.Pid

@@ -145,16 +145,21 @@ func TestWaitEndsWhenTheShimDies(t *testing.T) {
 
 func TestIdleInterval(t *testing.T) {
 	t.Parallel()
-	short := func(r *Record) { r.Policy.IdleInterval = 300 * time.Millisecond }
-	l, cmd := waiting(t, short)
-	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
+	idle := func(change ...func(*Record)) (*lab, result) { // too short to be seen waiting on a busy machine
+		short := func(r *Record) { r.Policy.IdleInterval = 300 * time.Millisecond }
+		l := newLab(t, append([]func(*Record){persistent, short}, change...)...)
+		l.quietly(client.SessionStart, fields{"source": "startup"})
+		return l, ended(t, l.stops(nil))
+	}
+	l, r := idle()
+	if r.status != 0 || r.stderr != "" {
 		t.Errorf("release: %+v", r)
 	}
 	if r := l.record(); r.Ruling == nil || r.Ruling.Why != EndReleased || r.Phase != Ending {
 		t.Errorf("release: %+v", r)
 	}
-	l, cmd = waiting(t, short, func(r *Record) { r.Policy.OnIdle = IdleTick })
-	if r := ended(t, cmd); r.status != 2 || r.stderr != "--- IDLE TICK ---" {
+	l, r = idle(func(r *Record) { r.Policy.OnIdle = IdleTick })
+	if r.status != 2 || r.stderr != "--- IDLE TICK ---" {
 		t.Errorf("tick: %+v", r)
 	}
 	if r := l.record(); r.Ruling != nil || r.Phase != Turn || l.flight() != nil {
