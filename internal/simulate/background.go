@@ -155,6 +155,7 @@ func (s *session) runSubagent(t *task, c toolCall) {
 	}
 	dir := filepath.Join(projectDir(s.home, s.project), s.sessionID(), "subagents")
 	path, said := filepath.Join(dir, "agent-"+t.ID+".jsonl"), *c.step.Subagent
+	s.askSubagent(path, t.ID, cmp.Or(said, t.Description))
 	if s.service == nil {
 		s.recordSubagent(path, t.ID, t.Description, said)
 	} else if message, u, text, ok := s.subagentSays(said); ok {

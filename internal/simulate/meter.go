@@ -183,6 +183,20 @@ func (s *session) bill(id string, u tokens) {
 	}
 }
 
+// askSubagent writes down what a subagent is asked, as the client does before it asks.
+func (s *session) askSubagent(path, id, asked string) {
+	if os.MkdirAll(filepath.Dir(path), 0o700) != nil {
+		return // it does not stop the client
+	}
+	_ = appendLine(path, object([]field{
+		{"isSidechain", true},
+		{"agentId", id},
+		{"type", "user"},
+		{"message", map[string]any{"role": "user", "content": asked}},
+		{"timestamp", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")},
+	}))
+}
+
 // recordSubagent writes a subagent's transcript: its answer and what that cost.
 func (s *session) recordSubagent(path, id, asked, said string) {
 	message, u := s.meter.aside(asked, said)

@@ -43,7 +43,11 @@ func unwritten(r *hook.Record, inTurn time.Time, end usage.Tail, now time.Time) 
 	if len(turns) == 0 && !end.Asking && after(inTurn) {
 		turns = append(turns, delivery) // nobody was given it: a person has typed, or a task has ended
 	}
+	aside := end.Asides
 	if inTurn.IsZero() && asksAside(r.BackgroundTasks) {
+		aside = max(aside, 1)
+	}
+	for range aside {
 		turns = append(turns, delivery)
 	}
 	return turns

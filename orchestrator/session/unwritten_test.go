@@ -29,6 +29,7 @@ func TestWhatHasBegunAfterTheTranscriptsEnd(t *testing.T) {
 		tasks   []string
 		end     int // when the transcript ends; 0: it is empty
 		asking  bool
+		asides  int
 		want    []string
 	}{
 		"it has everything":                          {answers: gave, end: 5},
@@ -52,6 +53,8 @@ func TestWhatHasBegunAfterTheTranscriptsEnd(t *testing.T) {
 		"a command in the background asks no model":    {answers: gave[:1], work: "2", tasks: []string{"shell: subagent: x"}, end: 3},
 		"what has begun when the transcript goes on":   {answers: gave, tasks: nil, inTurn: 3, end: 5},
 		"a subagent whose end is being worked on":      {answers: gave, tasks: []string{"subagent: a task"}, inTurn: 7, end: 8},
+		"a subagent that asks in a turn":               {answers: gave[:1], work: "2", inTurn: 3, end: 8, asides: 1, want: []string{"2"}},
+		"subagents that ask beside a task":             {answers: gave[:1], work: "2", tasks: []string{"subagent: a task"}, end: 3, asides: 2, want: []string{"2", "2"}},
 		"a check is made and then the hook waits once": {answers: []hook.Answered{answer(6, hook.Checks, "", "3"), answer(8, hook.Waits, "3", "")}, end: 5},
 	} {
 		r := &hook.Record{}
@@ -60,7 +63,7 @@ func TestWhatHasBegunAfterTheTranscriptsEnd(t *testing.T) {
 			r.Work = &hook.Work{DeliveryID: tt.work}
 		}
 		var inTurn time.Time
-		end := usage.Tail{Asking: tt.asking}
+		end := usage.Tail{Asking: tt.asking, Asides: tt.asides}
 		if tt.inTurn > 0 {
 			inTurn = sec(tt.inTurn)
 		}

@@ -31,6 +31,7 @@ type Counter struct {
 	again    bool // the model was asked once more within a turn
 	askedFor string
 	tail     tail
+	asides   asides
 	// total is the last reported cost of the conversation, reported at toldAt. loose
 	// is the part of it that belongs to answers not seen yet.
 	total  float64
@@ -117,10 +118,15 @@ func (c *Counter) share(o Of) *share {
 	return s
 }
 
-// Take counts a line of a transcript. aside is true for a subagent's transcript, whose
-// prompts do not count as turns.
-func (c *Counter) Take(s client.Spending, aside bool) {
-	c.tail.take(s, aside)
+// Take counts a line of a transcript. subagent names that of a subagent, whose prompts do
+// not count as turns; "" is the client's own.
+func (c *Counter) Take(s client.Spending, subagent string) {
+	aside := subagent != ""
+	if aside {
+		c.asides.take(s, subagent)
+	} else {
+		c.tail.take(s)
+	}
 	switch {
 	case s.Cost > 0:
 		c.whole(s)

@@ -38,10 +38,10 @@ func TestCounter(t *testing.T) {
 		"a message counts once, and its last line": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m", 10, 1), false)
-				c.Take(answers(2, "m", 10, 1), false)
-				c.Take(answers(2, "m", 10, 7), false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m", 10, 1), "")
+				c.Take(answers(2, "m", 10, 1), "")
+				c.Take(answers(2, "m", 10, 7), "")
 				c.Told(0.5, at(3))
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 7), Cost: 0.5}}},
@@ -49,9 +49,9 @@ func TestCounter(t *testing.T) {
 		"rounds of tools are calls, and no turns": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m1", 10, 1), false)
-				c.Take(answers(3, "m2", 11, 2), false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m1", 10, 1), "")
+				c.Take(answers(3, "m2", 11, 2), "")
 				c.Told(0.5, at(4))
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 2, Tokens: tokens(21, 3), Cost: 0.5}}},
@@ -59,10 +59,10 @@ func TestCounter(t *testing.T) {
 		"a subagent's prompts are no turns": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(asks(1), true)
-				c.Take(answers(2, "s", 10, 1), true)
-				c.Take(answers(3, "m", 10, 1), false)
+				c.Take(asks(1), "")
+				c.Take(asks(1), "aside")
+				c.Take(answers(2, "s", 10, 1), "aside")
+				c.Take(answers(3, "m", 10, 1), "")
 				c.Told(0.5, at(4))
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 2, Tokens: tokens(20, 2), Cost: 0.5}}},
@@ -70,11 +70,11 @@ func TestCounter(t *testing.T) {
 		"lines that come late count for the entry of their time": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
+				c.Take(asks(1), "")
 				c.Works(two, at(5))
-				c.Take(answers(4, "m1", 10, 0), false)
-				c.Take(asks(5), false)
-				c.Take(answers(6, "m2", 30, 0), false)
+				c.Take(answers(4, "m1", 10, 0), "")
+				c.Take(asks(5), "")
+				c.Take(answers(6, "m2", 30, 0), "")
 				c.Told(4, at(7))
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 0), Cost: 1}}, {two, Sum{Turns: 1, Calls: 1, Tokens: tokens(30, 0), Cost: 3}}},
@@ -82,18 +82,18 @@ func TestCounter(t *testing.T) {
 		"a turn whose answer was not written down": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(asks(2), false)
-				c.Take(answers(3, "m", 10, 1), false)
-				c.Take(asks(4), false)
+				c.Take(asks(1), "")
+				c.Take(asks(2), "")
+				c.Take(answers(3, "m", 10, 1), "")
+				c.Take(asks(4), "")
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Unseen: 2, Unpriced: 1}}},
 		},
 		"a request that was refused": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(client.Spending{At: at(2), Fails: true}, false)
+				c.Take(asks(1), "")
+				c.Take(client.Spending{At: at(2), Fails: true}, "")
 			},
 			nil,
 		},
@@ -101,8 +101,8 @@ func TestCounter(t *testing.T) {
 			func(c *Counter) {
 				c.Base(7)
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m", 10, 1), false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m", 10, 1), "")
 				c.Told(7.5, at(3))
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
@@ -110,8 +110,8 @@ func TestCounter(t *testing.T) {
 		"the clock was set back": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(-3600), false)
-				c.Take(answers(-3599, "m", 10, 1), false)
+				c.Take(asks(-3600), "")
+				c.Take(answers(-3599, "m", 10, 1), "")
 				c.Told(0.5, at(-3598))
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
@@ -119,12 +119,12 @@ func TestCounter(t *testing.T) {
 		"the client's figure begins anew": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m1", 10, 1), false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m1", 10, 1), "")
 				c.Told(0.5, at(3))
 				c.Anew()
-				c.Take(asks(4), false)
-				c.Take(answers(5, "m2", 10, 1), false)
+				c.Take(asks(4), "")
+				c.Take(answers(5, "m2", 10, 1), "")
 				c.Told(0.25, at(6))
 			},
 			[]Part{{one, Sum{Turns: 2, Calls: 2, Tokens: tokens(20, 2), Cost: 0.75}}},
@@ -132,8 +132,8 @@ func TestCounter(t *testing.T) {
 		"an older figure comes late": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m", 10, 1), false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m", 10, 1), "")
 				c.Told(0.5, at(4))
 				c.Told(0.25, at(3))
 			},
@@ -143,8 +143,8 @@ func TestCounter(t *testing.T) {
 			func(c *Counter) {
 				c.Works(one, at(0))
 				c.Told(7, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m", 10, 1), false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m", 10, 1), "")
 				c.Told(7.5, at(3))
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
@@ -152,11 +152,11 @@ func TestCounter(t *testing.T) {
 		"nobody knows what it had cost before": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m1", 10, 1), false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m1", 10, 1), "")
 				c.Told(7, at(3))
-				c.Take(asks(4), false)
-				c.Take(answers(5, "m2", 10, 1), false)
+				c.Take(asks(4), "")
+				c.Take(answers(5, "m2", 10, 1), "")
 				c.Told(7.5, at(6))
 			},
 			[]Part{{one, Sum{Turns: 2, Calls: 2, Tokens: tokens(20, 2), Cost: 0.5, Unpriced: 1}}},
@@ -164,8 +164,8 @@ func TestCounter(t *testing.T) {
 		"a figure beyond reason": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m", 10, 1), false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m", 10, 1), "")
 				c.Told(900_000, at(3))
 				c.Told(0.5, at(4))
 			},
@@ -174,8 +174,8 @@ func TestCounter(t *testing.T) {
 		"a figure beyond reason of another conversation": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m", 10, 1), false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m", 10, 1), "")
 				c.Anew()
 				c.Told(5000, at(3))
 				c.Told(5001, at(4))
@@ -185,12 +185,12 @@ func TestCounter(t *testing.T) {
 		"the clock was set back between two entries": {
 			func(c *Counter) {
 				c.Works(one, at(5000))
-				c.Take(asks(5001), false)
-				c.Take(answers(5002, "m1", 10, 1), false)
+				c.Take(asks(5001), "")
+				c.Take(answers(5002, "m1", 10, 1), "")
 				c.Told(0.5, at(5003))
 				c.Works(two, at(1400))
-				c.Take(asks(1401), false)
-				c.Take(answers(1402, "m2", 10, 1), false)
+				c.Take(asks(1401), "")
+				c.Take(answers(1402, "m2", 10, 1), "")
 				c.Told(0.75, at(1403))
 			},
 			[]Part{
@@ -201,25 +201,25 @@ func TestCounter(t *testing.T) {
 		"the cost is told before the answer is written down": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
+				c.Take(asks(1), "")
 				c.Told(0.5, at(3))
-				c.Take(answers(2, "m", 10, 1), false)
+				c.Take(answers(2, "m", 10, 1), "")
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
 		},
 		"the next answer is there when the cost of the one before it is told": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m1", 10, 1), false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m1", 10, 1), "")
 				c.Works(two, at(3))
-				c.Take(asks(4), false)
-				c.Take(answers(6, "m2", 10, 1), false)
+				c.Take(asks(4), "")
+				c.Take(answers(6, "m2", 10, 1), "")
 				c.Told(0.5, at(5))
 				c.Works(three, at(7))
 				c.Told(0.75, at(8))
-				c.Take(asks(9), false)
-				c.Take(answers(10, "m3", 10, 1), false)
+				c.Take(asks(9), "")
+				c.Take(answers(10, "m3", 10, 1), "")
 				c.Told(1.75, at(11))
 			},
 			[]Part{
@@ -231,9 +231,9 @@ func TestCounter(t *testing.T) {
 		"no status line, and what the client writes at its end": {
 			func(c *Counter) {
 				c.Works(one, at(0))
-				c.Take(asks(1), false)
-				c.Take(answers(2, "m", 10, 1), false)
-				c.Take(client.Spending{Cost: 0.5}, false)
+				c.Take(asks(1), "")
+				c.Take(answers(2, "m", 10, 1), "")
+				c.Take(client.Spending{Cost: 0.5}, "")
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
 		},
@@ -241,8 +241,8 @@ func TestCounter(t *testing.T) {
 			func(c *Counter) {
 				c.Works(one, at(0))
 				c.Works(Of{}, at(2))
-				c.Take(asks(3), false)
-				c.Take(answers(4, "m", 10, 1), false)
+				c.Take(asks(3), "")
+				c.Take(answers(4, "m", 10, 1), "")
 				c.Told(0.5, at(5))
 			},
 			[]Part{{Of{}, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
@@ -279,8 +279,8 @@ func TestACostCountsWhereFileTimesAreWholeSeconds(t *testing.T) {
 	c := &Counter{}
 	c.Base(0)
 	c.Works(Of{Delivery: "1"}, at(0))
-	c.Take(asks(1), false)
-	c.Take(answers(2.4, "m", 10, 7), false)
+	c.Take(asks(1), "")
+	c.Take(answers(2.4, "m", 10, 7), "")
 	c.Told(0.5, at(2))
 	if parts := c.Drain(); len(parts) != 1 || parts[0].Cost != 0.5 {
 		t.Errorf("the parts are %+v", parts)
@@ -311,19 +311,19 @@ func TestCounterLosesNothing(t *testing.T) {
 			case 6: // the client asks something itself, and has counted it at its end
 				hidden := rapid.Int64Range(0, 9).Draw(t, "hidden")
 				if rapid.Bool().Draw(t, "compacts") {
-					c.Take(client.Spending{At: at(now), Compacts: true}, false)
+					c.Take(client.Spending{At: at(now), Compacts: true}, "")
 					want.Calls++
 				}
 				want.Input += hidden
 			case 0:
 				c.Works(Of{Delivery: fmt.Sprint(i)}, at(now))
 			case 1:
-				c.Take(asks(now), false)
+				c.Take(asks(now), "")
 			case 2, 3:
 				id := fmt.Sprint("m", i)
 				late := max(0, now-float64(rapid.IntRange(0, 3).Draw(t, "late")))
-				c.Take(answers(late, id, 3, 1), false)
-				c.Take(answers(late, id, 3, 2), rapid.Bool().Draw(t, "aside"))
+				c.Take(answers(late, id, 3, 1), "")
+				c.Take(answers(late, id, 3, 2), rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "subagent"))
 				want.Calls++
 				want.Input, want.Output = want.Input+3, want.Output+2
 			case 4:
@@ -335,7 +335,7 @@ func TestCounterLosesNothing(t *testing.T) {
 			}
 		}
 		told += 0.5
-		c.Take(client.Spending{Cost: told, Whole: want.Tokens.Plus(client.Tokens{Input: 1000})}, false)
+		c.Take(client.Spending{Cost: told, Whole: want.Tokens.Plus(client.Tokens{Input: 1000})}, "")
 		c.Close(false)
 		drain()
 		if got.Calls != want.Calls || got.Tokens != want.Tokens || got.Unpriced > got.Turns || math.Abs(got.Cost-told) > 1e-6 {
@@ -351,8 +351,8 @@ func TestCounterOfALongSession(t *testing.T) {
 	for i := range 3 * maxSeen {
 		now := float64(i)
 		c.Works(Of{Delivery: fmt.Sprint(i)}, at(now))
-		c.Take(asks(now), false)
-		c.Take(answers(now, fmt.Sprint("m", i), 1, 1), false)
+		c.Take(asks(now), "")
+		c.Take(answers(now, fmt.Sprint("m", i), 1, 1), "")
 		c.Told(now, at(now))
 		c.Drain()
 	}
@@ -398,14 +398,14 @@ func TestWhatTheClientAsksItselfIsCounted(t *testing.T) {
 		c.Base(0)
 		c.Took(tt.base)
 		c.Works(one, at(0))
-		c.Take(asks(0), false)
-		c.Take(answers(1, "a", 10, 1), false)
+		c.Take(asks(0), "")
+		c.Take(answers(1, "a", 10, 1), "")
 		c.Works(two, at(2))
-		c.Take(compacts, false)
-		c.Take(asks(4), false)
-		c.Take(answers(5, "b", 10, 1), false)
+		c.Take(compacts, "")
+		c.Take(asks(4), "")
+		c.Take(answers(5, "b", 10, 1), "")
 		for _, s := range tt.ends {
-			c.Take(s, false)
+			c.Take(s, "")
 		}
 		c.Close(false)
 		if diff := cmp.Diff(tt.want, c.Drain(), near); diff != "" {
@@ -441,7 +441,7 @@ func TestAnAnswerThatWasCutOffIsUnseen(t *testing.T) {
 		c.Base(0)
 		c.Works(Of{Delivery: "1"}, at(0))
 		for _, s := range append([]client.Spending{asks(0), answers(1, "a", 10, 1)}, tt.then...) {
-			c.Take(s, false)
+			c.Take(s, "")
 		}
 		c.Close(false)
 		if got := c.All().Unseen; got != tt.unseen {
@@ -458,10 +458,10 @@ func TestASubagentReadBehindTheClientsCountCountsOnce(t *testing.T) {
 	c.Base(0)
 	c.Took(client.Tokens{})
 	c.Works(Of{Delivery: "1"}, at(0))
-	c.Take(asks(0), false)
-	c.Take(answers(1, "a", 10, 1), false)
-	c.Take(client.Spending{Cost: 1, Whole: tokens(17, 2)}, false)
-	c.Take(answers(1, "sub", 7, 1), true)
+	c.Take(asks(0), "")
+	c.Take(answers(1, "a", 10, 1), "")
+	c.Take(client.Spending{Cost: 1, Whole: tokens(17, 2)}, "")
+	c.Take(answers(1, "sub", 7, 1), "aside")
 	c.Close(false)
 	if got := c.All(); got.Tokens != tokens(17, 2) {
 		t.Errorf("%+v", got)
@@ -488,7 +488,7 @@ func TestATurnThatIsInNoTranscriptIsUnseen(t *testing.T) {
 		c.Base(0)
 		c.Works(Of{Delivery: "1"}, at(0))
 		for _, line := range tt.lines {
-			c.Take(line, false)
+			c.Take(line, "")
 		}
 		c.Close(tt.inTurn)
 		if got := c.All(); got.Unseen != tt.unseen {
@@ -513,12 +513,12 @@ func TestTurnsThatWereNotWrittenAreUnseen(t *testing.T) {
 	} {
 		c := &Counter{}
 		c.Base(5)
-		c.Take(client.Spending{Cost: tt.before}, false)
+		c.Take(client.Spending{Cost: tt.before}, "")
 		c.Works(one, at(0))
-		c.Take(asks(1), false)
-		c.Take(answers(2, "m", 10, 1), false)
+		c.Take(asks(1), "")
+		c.Take(answers(2, "m", 10, 1), "")
 		c.Works(two, at(3))
-		c.Take(client.Spending{Cost: tt.after}, false)
+		c.Take(client.Spending{Cost: tt.after}, "")
 		if end := c.Tail(); !end.At.Equal(at(2)) || end.Asking {
 			t.Errorf("%s: it ends with %+v", name, end)
 		}
@@ -536,9 +536,9 @@ func TestAGuessedPriceIsSaid(t *testing.T) {
 	c := &Counter{}
 	c.Base(0)
 	c.Works(Of{Delivery: "1"}, at(0))
-	c.Take(asks(0), false)
-	c.Take(answers(1, "a", 10, 1), false)
-	c.Take(client.Spending{Cost: 1, Guessed: true}, false)
+	c.Take(asks(0), "")
+	c.Take(answers(1, "a", 10, 1), "")
+	c.Take(client.Spending{Cost: 1, Guessed: true}, "")
 	c.Close(false)
 	if got := c.All(); got.Guessed != 1 || got.Cost != 1 {
 		t.Errorf("%+v", got)
@@ -546,3 +546,28 @@ func TestAGuessedPriceIsSaid(t *testing.T) {
 }
 
 func tokens(in, out int64) client.Tokens { return client.Tokens{Input: in, Output: out} }
+
+// TestSubagentsThatAskAreKnown: of one whose client was killed in a turn before the answer
+// was written, nothing said that a call is missing from the bill.
+func TestSubagentsThatAskAreKnown(t *testing.T) {
+	t.Parallel()
+	c := &Counter{}
+	for i, step := range []struct {
+		of   string
+		line client.Spending
+		want int
+	}{
+		{"", asks(1), 0},
+		{"a", asks(2), 1},
+		{"b", asks(3), 2},
+		{"a", answers(4, "m1", 10, 1), 1},
+		{"a", client.Spending{At: at(5), AsksAgain: true}, 2},
+		{"b", client.Spending{At: at(6), Fails: true}, 1},
+		{"a", answers(7, "m2", 10, 1), 0},
+	} {
+		c.Take(step.line, step.of)
+		if end := c.Tail(); end.Asides != step.want || !end.Asking {
+			t.Errorf("step %d: %+v, want %d", i, end, step.want)
+		}
+	}
+}

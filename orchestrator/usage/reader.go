@@ -94,7 +94,7 @@ func (r *Reader) Look(transcript string, now time.Time, counter *Counter) error 
 		return nil
 	}
 	r.left = maxLook
-	err := r.read(transcript, counter, false)
+	err := r.read(transcript, counter, "")
 	if now.Sub(r.listed) < listEvery {
 		return err
 	}
@@ -108,7 +108,7 @@ func (r *Reader) Look(transcript string, now time.Time, counter *Counter) error 
 	err = errors.Join(err, listErr, opened.Close())
 	for i, e := range entries {
 		if i < maxFiles && e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".jsonl") {
-			err = errors.Join(err, r.read(filepath.Join(folder, e.Name()), counter, true))
+			err = errors.Join(err, r.read(filepath.Join(folder, e.Name()), counter, e.Name()))
 		}
 	}
 	return err
@@ -128,7 +128,7 @@ func (r *Reader) LookAtAll(transcript string, now time.Time, counter *Counter) e
 	return nil
 }
 
-func (r *Reader) read(path string, counter *Counter, aside bool) error {
+func (r *Reader) read(path string, counter *Counter, subagent string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil //nolint:nilerr // it does not exist yet, or no longer
@@ -154,17 +154,17 @@ func (r *Reader) read(path string, counter *Counter, aside bool) error {
 		p.at = size - maxBehind/2 // in the middle of a line, which is then ignored
 		counter.Miss()
 	}
-	return r.readOn(path, p, size, counter, aside)
+	return r.readOn(path, p, size, counter, subagent)
 }
 
 // readOn reads as much of the new part as the look may still read.
-func (r *Reader) readOn(path string, p *place, size int64, counter *Counter, aside bool) error {
+func (r *Reader) readOn(path string, p *place, size int64, counter *Counter, subagent string) error {
 	to := min(size, p.at+r.left)
 	begin := p.at
 	tail, err := lines(path, p.at, to, func(line []byte, length int64) {
 		p.at += length
 		if s, tells := client.Claude.Transcript.Spending(line); tells && p.counts(s.At, r.Began) {
-			counter.Take(s, aside)
+			counter.Take(s, subagent)
 		}
 	})
 	if errors.Is(err, durable.ErrNotRegular) || errors.Is(err, fs.ErrPermission) {
