@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"heartbeat/internal/fakeapi"
-	"heartbeat/internal/simulate/script"
 )
 
 // TestTheClientAsksNobodyAboutItsLogin: `claude auth status` says which login there is
@@ -72,35 +71,4 @@ func TestTheClientAsksNobodyAboutItsLogin(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestAnotherLoginIsTriedByItself: an agent that is held for its login goes on when the
-// person has logged in anew, without a resume, and asks nothing before.
-func TestAnotherLoginIsTriedByItself(t *testing.T) {
-	standInFirst(t, func(t *testing.T, c client) {
-		f := newFleet(t, c, []string{"on-orphan: deadletter"})
-		f.turns(
-			turn{match: "Go on with the task", steps: []script.Step{say("finished")}},
-			turn{match: "long work", steps: []script.Step{bash("echo x >>ran"), fail("authentication_failed")}},
-		)
-		f.send("long work")
-		f.start()
-		f.Until("the agent is held", func() bool { return f.agentState() == "held" })
-		calls := f.requests()
-		time.Sleep(12 * time.Second) // it is looked at twice
-		if n := f.requests(); n != calls || f.agentState() != "held" {
-			t.Errorf("%d calls meanwhile, and it is %s", n-calls, f.agentState())
-		}
-		if err := os.MkdirAll(filepath.Join(f.Home, ".claude"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		f.WriteJSON(filepath.Join(f.Home, ".claude", ".credentials.json"), map[string]any{"claudeAiOauth": map[string]any{
-			"accessToken": "sk-ant-oat01-made-up", "refreshToken": "sk-ant-ort01-made-up", "expiresAt": time.Now().Add(time.Hour).UnixMilli(),
-			"scopes": []string{"user:inference"}, "subscriptionType": "max",
-		}})
-		f.Until("the prompt is done", func() bool { return len(f.outbox()) == 1 })
-		if d := f.outbox()[0]; d.Reply != "finished" || d.Attempt != 1 {
-			t.Errorf("%+v", d)
-		}
-	})
 }

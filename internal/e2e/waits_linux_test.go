@@ -21,25 +21,6 @@ import (
 	"heartbeat/internal/testbed"
 )
 
-// lanes are the scenarios of TestStandInConforms that take longest, those of a lane one
-// after the other.
-var lanes = [...][]string{{"stop-timeout", "stop-ends"}, {"typed-in-a-turn", "permission-hangs", "stop-records"}}
-
-func TestStandInConformsInTheFirstLane(t *testing.T)  { conformsInLane(t, lanes[0]) }
-func TestStandInConformsInTheSecondLane(t *testing.T) { conformsInLane(t, lanes[1]) }
-
-func conformsInLane(t *testing.T, names []string) {
-	t.Parallel()
-	c := standIn(t)
-	for _, name := range names {
-		t.Run(name, func(t *testing.T) {
-			all := scenarios()
-			s := all[slices.IndexFunc(all, func(s scenario) bool { return s.name == name })]
-			s.compare(t, s.run(t, c))
-		})
-	}
-}
-
 // TestAppendWakesAWaitingSession: an entry appended while the Stop hook waits
 // reaches the model within 50 ms (median of 20), and waiting costs no model
 // call.
@@ -236,4 +217,54 @@ func TestTheClientAsksWhetherToBypass(t *testing.T) {
 		mend: func(f *fleet) { put(f.Lab, userFile, `{"skipDangerousModePermissionPrompt":true}`) },
 		says: "the client asks whether permissions are to be bypassed", do: "heartbeat doctor a",
 	}.holds(t)
+}
+
+// TestAnotherLoginIsTriedByItself: an agent that is held for its login goes on when the
+// person has logged in anew, without a resume, and asks nothing before.
+func TestAnotherLoginIsTriedByItself(t *testing.T) {
+	standInFirst(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, []string{"on-orphan: deadletter"})
+		f.turns(
+			turn{match: "Go on with the task", steps: []script.Step{say("finished")}},
+			turn{match: "long work", steps: []script.Step{bash("echo x >>ran"), fail("authentication_failed")}},
+		)
+		f.send("long work")
+		f.start()
+		f.Until("the agent is held", func() bool { return f.agentState() == "held" })
+		calls := f.requests()
+		time.Sleep(12 * time.Second) // it is looked at twice
+		if n := f.requests(); n != calls || f.agentState() != "held" {
+			t.Errorf("%d calls meanwhile, and it is %s", n-calls, f.agentState())
+		}
+		if err := os.MkdirAll(filepath.Join(f.Home, ".claude"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f.WriteJSON(filepath.Join(f.Home, ".claude", ".credentials.json"), map[string]any{"claudeAiOauth": map[string]any{
+			"accessToken": "sk-ant-oat01-made-up", "refreshToken": "sk-ant-ort01-made-up", "expiresAt": time.Now().Add(time.Hour).UnixMilli(),
+			"scopes": []string{"user:inference"}, "subscriptionType": "max",
+		}})
+		f.Until("the prompt is done", func() bool { return len(f.outbox()) == 1 })
+		if d := f.outbox()[0]; d.Reply != "finished" || d.Attempt != 1 {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// lanes are the scenarios of TestStandInConforms that take longest, those of a lane one
+// after the other.
+var lanes = [...][]string{{"stop-timeout", "stop-ends"}, {"typed-in-a-turn", "permission-hangs", "stop-records"}}
+
+func TestStandInConformsInTheFirstLane(t *testing.T)  { conformsInLane(t, lanes[0]) }
+func TestStandInConformsInTheSecondLane(t *testing.T) { conformsInLane(t, lanes[1]) }
+
+func conformsInLane(t *testing.T, names []string) {
+	t.Parallel()
+	c := standIn(t)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			all := scenarios()
+			s := all[slices.IndexFunc(all, func(s scenario) bool { return s.name == name })]
+			s.compare(t, s.run(t, c))
+		})
+	}
 }
