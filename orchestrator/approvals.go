@@ -83,13 +83,18 @@ func (p petitioner) Now() consent.Standing {
 	defer p.s.mu.Unlock()
 	return consent.Standing{
 		Name: p.m.Name, Key: p.m.key, Removed: p.m.Removed(), Declared: p.m.Declared(),
-		Awaits: p.m.Describe().Approval, Aside: p.m.WaitAside(),
+		Awaits: p.m.Describe().Approval, Aside: p.m.WaitAside(), AwaitsAside: p.m.Describe().AwaitsAside,
 	}
 }
 
 // Awaits implements consent.Agent.
 func (p petitioner) Awaits(now *status.Approval) {
 	p.s.happened(p.m, func(time.Time) { p.m.Awaits(now) })
+}
+
+// AwaitsAside implements consent.Agent.
+func (p petitioner) AwaitsAside(now *status.Approval) {
+	p.s.happened(p.m, func(time.Time) { p.m.AwaitsAside(now) })
 }
 
 // Took implements consent.Agent.

@@ -14,7 +14,7 @@ func TestWhatWaitsAsideFromSendToDone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    until: {check: [\"true\"], approve: [release], aside: true}\n"+
-		"    command: [heartbeat, simulate, --home, .home, --script, ../script.json]\n")
+		"    command: [heartbeat, simulate, --home, .home, --script, ../script.json]\nnotify: {desk: {command: [tee, -a, told.txt]}}\n")
 	w.put("script.json", `{"rules": [{"match": "too short", "steps": [{"reply": "a longer two"}]}, {"match": "two", "steps": [{"reply": "two"}]}, {"steps": [{"reply": "done"}]}]}`)
 	w.done("apply")
 	r := w.background()
@@ -55,6 +55,10 @@ func TestWhatWaitsAsideFromSendToDone(t *testing.T) {
 	if out := squeeze(w.ok("inbox", "triage")); strings.Count(out, "waits for approval") != 2 || !strings.Contains(out, "write one") {
 		t.Errorf("inbox: %s", out)
 	}
+	until(t, "the target is told", func() bool {
+		told, err := os.ReadFile(filepath.Join(w.dir, "told.txt"))
+		return err == nil && strings.Contains(string(told), "2 wait for approval aside since ")
+	})
 	child, out := (&fleet{world: w}).sit("send", "triage", "--id", "one", "--wait", "write one")
 	until(t, "send says what it waits for", func() bool {
 		return strings.Contains(out.String(), "set aside, it waits for a person: heartbeat approval")

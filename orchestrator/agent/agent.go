@@ -176,7 +176,7 @@ func (a *Agent) Describe() status.AgentState {
 		Agent: a.Name, State: a.shown.State, Since: a.shown.since, Until: a.shown.Until, Reason: foreign.Text(a.shown.Text), Fix: foreign.Text(a.shown.Fix), GoesOn: a.shown.GoesOn,
 		Paused: a.wish.paused.Since, PausedUntil: a.wish.paused.Until, PausedBy: a.wish.paused.By, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.left.outcome,
 		Lasts: a.past.held.lasts && !a.wish.removed, Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Spent: a.done.spent, Lost: a.place.why, QueueLost: a.past.loss,
-		Approval: a.wish.awaits, Aside: len(a.wish.aside), Cancelling: a.life.cancels != nil,
+		Approval: a.wish.awaits, Aside: len(a.wish.aside), AwaitsAside: a.wish.asks, Cancelling: a.life.cancels != nil,
 	}
 	d.OverBudget = d.State == status.Parked && d.Until.Equal(a.past.budget.until)
 	if c := a.past.client.is; c.Breaks != "" {

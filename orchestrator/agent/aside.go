@@ -1,6 +1,10 @@
 package agent
 
-import "slices"
+import (
+	"slices"
+
+	"heartbeat/orchestrator/status"
+)
 
 // SetAside says which entries are set aside until a person answers. They do not keep sessions
 // from being started.
@@ -11,6 +15,9 @@ func (a *Agent) WaitAside() []string { return slices.Clone(a.wish.aside) }
 
 // Asides is the number of WaitAside.
 func (a *Agent) Asides() int { return len(a.wish.aside) }
+
+// AwaitsAside says which approval is waited for while the agent works on; nil: none.
+func (a *Agent) AwaitsAside(w *status.Approval) { a.wish.asks = w }
 
 // ProvenAside counts an entry that is done because a person approved it while it was set
 // aside. Unlike Proven it also counts while a session lives.

@@ -20,7 +20,8 @@ type wish struct {
 	// one is queued, which continues the conversation.
 	awaits   *status.Approval
 	answered time.Time
-	aside    []string // the entries that are set aside until a person answers, by delivery id
+	aside    []string         // the entries that are set aside until a person answers, by delivery id
+	asks     *status.Approval // the first request that waits while the agent works on, or nil
 	// removed is true from the reload that removed it.
 	removed bool
 	// next is the definition in force from its next session on, or nil.

@@ -30,8 +30,10 @@ type Standing struct {
 	Declared *config.Agent
 	// Awaits is the request that the agent waits for; nil: none.
 	Awaits *status.Approval
-	// Aside are the delivery ids of its entries that are set aside.
-	Aside []string
+	// Aside are the delivery ids of its entries that are set aside, and AwaitsAside the first
+	// of the requests that keep it from nothing; nil: none.
+	Aside       []string
+	AwaitsAside *status.Approval
 }
 
 // Agent is what this package needs of one of the fleet's agents. Values are compared: two
@@ -40,6 +42,8 @@ type Agent interface {
 	Now() Standing
 	// Awaits keeps the agent from working until Awaits is called with nil.
 	Awaits(*status.Approval)
+	// AwaitsAside says which request waits while the agent works on; nil: none.
+	AwaitsAside(*status.Approval)
 	// Took is told what has become of entries that were set aside, Tended whether its
 	// requests and those entries could be seen to.
 	Took(proving.Waiting)
@@ -199,6 +203,10 @@ func (k *Keeper) lookAt(ctx context.Context, a Agent, waiting, open []approval.R
 	now := a.Now()
 	mine := func(r approval.Request) bool { return r.Key == now.Key && !now.Removed }
 	asks := status.ApprovalOf(waiting, func(r approval.Request) bool { return mine(r) && now.holdsUp(r) })
+	aside := status.ApprovalOf(waiting, func(r approval.Request) bool { return mine(r) && !now.holdsUp(r) })
+	if !same(now.AwaitsAside, aside) {
+		a.AwaitsAside(aside)
+	}
 	owed := status.ApprovalOf(open, func(r approval.Request) bool { return mine(r) && now.holdsUp(r) && !k.routed[r.ID] })
 	switch {
 	case asks != nil:
@@ -229,9 +237,13 @@ func (k *Keeper) LookIfOpen(ctx context.Context) {
 
 // awaits tells an agent what it waits for, if that has changed; nil: nothing.
 func awaits(a Agent, now *status.Approval) {
-	if was := a.Now().Awaits; was != now && (was == nil || now == nil || *was != *now) {
+	if !same(a.Now().Awaits, now) {
 		a.Awaits(now)
 	}
+}
+
+func same(was, now *status.Approval) bool {
+	return was == now || was != nil && now != nil && *was == *now
 }
 
 // holdsUp reports whether a request keeps its agent from working until it is answered.

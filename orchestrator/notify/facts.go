@@ -37,7 +37,11 @@ func troubles(a status.Agent, ours string, now time.Time) (facts []notice.Fact) 
 		}
 		switch t.What {
 		case status.NeedsApproval: // each question is a notice of its own, however soon it follows the last one
-			f.Key += "/" + a.Approval.ID
+			asks := a.Approval
+			if !t.Stops() {
+				asks = a.AwaitsAside
+			}
+			f.Key += "/" + asks.ID
 		case status.IsHeld:
 			f.Text = a.Reason.String()
 		case status.IsParked, status.OverBudget:
@@ -60,7 +64,7 @@ func (w *Watch) linked(facts []notice.Fact, asks *status.Approval) []notice.Fact
 	for i := range facts {
 		f := &facts[i]
 		switch {
-		case f.Kind == notice.Kind(status.NeedsApproval) && asks != nil && asks.More == 0:
+		case f.Kind == notice.Kind(status.NeedsApproval) && asks != nil && asks.More == 0 && strings.HasSuffix(f.Key, "/"+asks.ID):
 			f.Link = w.fleet.PageLink("approvals", asks.ID)
 		case f.Kind == notice.Kind(status.NeedsApproval):
 			f.Link = w.fleet.PageLink("approvals")
@@ -120,6 +124,9 @@ const headSaved = time.Minute
 // agentOf returns what the scheduler and the queue say about an agent.
 func agentOf(s status.AgentState, b status.Backlog) status.Agent {
 	a := status.Agent{AgentState: s, Depth: inbox.Depth{Entries: b.Queued}, Dead: b.Dead, Problem: b.Problem, Asks: b.Asks}
+	if w := s.AwaitsAside; w != nil {
+		a.Depth.Aside, a.Depth.AsideSince = 1+w.More, w.Since
+	}
 	if s.Lost != "" { // says more than what failed in it
 		a.Problem = ""
 	}
@@ -230,7 +237,7 @@ func (w *Watch) keptWaiting(a status.Agent, cfg *config.Agent, waiting map[strin
 			continue
 		}
 		for _, t := range a.Troubles(w.opt.Ours, now) {
-			if !t.What.Stops() || t.What == status.BacksOff || w.isTold(to, t, cfg) {
+			if !t.Stops() || t.What == status.BacksOff || w.isTold(to, t, cfg) {
 				continue
 			}
 			text := strings.TrimPrefix(strings.Join(ids[:min(len(ids), mostNamed)], ", ")+": "+t.Text, ": ")

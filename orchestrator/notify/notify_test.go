@@ -737,6 +737,8 @@ func TestTroublesAreFacts(t *testing.T) {
 		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held}, Problem: "where?", Asks: true}, "a/queue-asks true"},
 		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.BackingOff, Stuck: &status.Stuck{Told: true}}}, "a/stuck true"},
 		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held, Reason: status.ForApproval + "x", Approval: &status.Approval{ID: "r1", Since: now}}}, "a/approval/r1 true"},
+		{agentOf(status.AgentState{Agent: "a", State: status.Idle, AwaitsAside: &status.Approval{ID: "r2", Since: now}}, status.Backlog{}), "a/approval/r2 true"},
+		{agentOf(status.AgentState{Agent: "a", State: status.Held, Reason: status.ForApproval + "x", Approval: &status.Approval{ID: "r1", Since: now}, AwaitsAside: &status.Approval{ID: "r2", Since: now}}, status.Backlog{}), "a/approval/r1 true, a/approval/r2 true"},
 		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Checking, Proof: &status.Proof{State: status.CheckTrouble, Since: now, Vain: &status.Vain{As: status.CheckTrouble, Since: now, Times: 1}}}}, "a/check-trouble true"},
 	} {
 		var got []string

@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/hook/foreign"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/page/changes"
+	"heartbeat/orchestrator/status"
 )
 
 // request is what agent a asks for in a lab.
@@ -155,5 +158,18 @@ func TestALongListOfApprovals(t *testing.T) {
 	_, body := l.ask(l.enter(access.Act), http.MethodGet, Root+"approvals", nil)
 	if forms, links := strings.Count(body, ">Approve<"), strings.Count(body, `<a href="/page/approvals/r`); forms != mostWhole || links != len(all)+1 {
 		t.Errorf("%d forms, %d links", forms, links)
+	}
+}
+
+// Where an agent asks something that stops it, what waits aside is not answered there.
+func TestWhatWaitsAsideIsAnsweredInTheList(t *testing.T) {
+	t.Parallel()
+	a := status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held, Reason: status.ForApproval + "x", Approval: &status.Approval{ID: "r1"}}, Depth: inbox.Depth{Aside: 1}}
+	var got []string
+	for _, one := range status.Together(a.Troubles("heartbeat", time.Now())) {
+		got = append(got, answerOf(Fleet{Fleet: status.Fleet{Agents: []status.Agent{a}}}, one))
+	}
+	if want := []string{approvalURL("r1"), Root + "approvals"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

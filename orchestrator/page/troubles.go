@@ -170,6 +170,9 @@ func answerOf(f Fleet, t status.Alike) string {
 		return ""
 	}
 	for _, a := range f.Agents {
+		if t.What == status.NeedsApproval && !t.Stops() {
+			break // the agent's own address is that of the request which stops it
+		}
 		if a.Agent == t.Agent && (a.Asks || len(t.Others) == 0) {
 			return answerAt(a)
 		}

@@ -61,11 +61,11 @@ func (a Agent) approvals(now time.Time) []sign {
 	case n > 1:
 		text += fmt.Sprintf("; %d prompts wait behind it", n)
 	}
-	return []sign{{
+	return append([]sign{{
 		what: NeedsApproval, since: w.Since, text: text, why: w.Question.String(),
 		do:   step{command: "approval show " + w.ID},
 		then: step{command: "approval approve " + w.ID, remark: "or reject " + w.ID + " --note WHY"},
-	}}
+	}}, a.asides()...)
 }
 
 // asides returns what waits for a person while the queue goes on.

@@ -70,6 +70,8 @@ type AgentState struct {
 	// Aside counts the entries that wait for that while the queue goes on; Depth.Aside has
 	// them for who reads the published state.
 	Aside int `json:"-"`
+	// AwaitsAside is the first request that waits while the agent works on; nil: none.
+	AwaitsAside *Approval `json:"-"`
 	// Proof is how far the check of the entry in flight is; nil: nothing is checked.
 	Proof   *Proof     `json:"proof,omitempty"`
 	Session string     `json:"session,omitempty"`
