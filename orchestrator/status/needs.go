@@ -299,8 +299,13 @@ func (a Agent) refusals() []sign {
 	if len(a.Denied) == 0 {
 		return nil
 	}
+	var rules []string
+	for _, d := range a.Denied {
+		rules = append(rules, d.Rule)
+	}
+	slices.Sort(rules)
 	return []sign{{
-		what: ToolsRefused, text: "in its last session " + session.DeniedText(a.Denied),
+		what: ToolsRefused, text: "in its last session " + session.DeniedText(a.Denied), cause: strings.Join(rules, ", "),
 		do: step{words: "to allow them: permissions: allow: in the file, then heartbeat reload"},
 	}}
 }

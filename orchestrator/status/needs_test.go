@@ -264,6 +264,9 @@ func TestOneCauseIsOneTrouble(t *testing.T) {
 	held := func(name, why, fix string) Agent {
 		return Agent{AgentState: AgentState{Agent: name, State: Held, Since: now, Reason: foreign.Text(why), Fix: foreign.Text(fix), GoesOn: true}}
 	}
+	refused := func(name string, times int, rule string) Agent {
+		return Agent{AgentState: AgentState{Agent: name, Denied: []session.Denied{{Rule: rule, Times: times}}}}
+	}
 	for name, c := range map[string]struct {
 		all  []Alike
 		want []string // the first, the others
@@ -273,6 +276,8 @@ func TestOneCauseIsOneTrouble(t *testing.T) {
 		"a name within words":       {fleet(held("a", "a bad rule", "read it"), held("read", "a bad rule", "read it")), []string{"a", "read"}},
 		"another cause":             {fleet(held("a", "no client", "install it"), held("b", "no trust", "trust b")), []string{"a", "b"}},
 		"in the order of the first": {fleet(held("a", "x", "x"), held("b", "y", "y"), held("c", "x", "x")), []string{"a c", "b"}},
+		"tools":                     {fleet(refused("a", 1, "Agent"), refused("b", 2, "Agent")), []string{"a b"}},
+		"another tool":              {fleet(refused("a", 1, "Agent"), refused("b", 1, "Read")), []string{"a", "b"}},
 		"paused by others": {
 			fleet(Agent{AgentState: AgentState{Agent: "a", State: Held, Paused: now}}, Agent{AgentState: AgentState{Agent: "b", State: Held, Paused: now, PausedBy: "c"}}),
 			[]string{"a", "b"},
