@@ -84,13 +84,18 @@ func (f *forwarder) try(p []byte) (wait time.Duration, taken bool) {
 	if len(f.backlog) == 0 {
 		f.since = time.Now()
 	}
+	f.note()
+	f.backlog = append(f.backlog, p...)
+	notify(f.data)
+	return 0, true
+}
+
+// note says where output is missing, before what follows or at the end.
+func (f *forwarder) note() {
 	if f.gap > 0 {
 		f.backlog = fmt.Appendf(f.backlog, "\r\n[heartbeat: %d bytes of output are missing here]\r\n", f.gap)
 		f.gap = 0
 	}
-	f.backlog = append(f.backlog, p...)
-	notify(f.data)
-	return 0, true
 }
 
 func notify(ch chan struct{}) {
@@ -103,6 +108,7 @@ func notify(ch chan struct{}) {
 // close lets the writer get what is left; done is closed when it has.
 func (f *forwarder) close() {
 	f.mu.Lock()
+	f.note()
 	f.ended = true
 	f.mu.Unlock()
 	notify(f.data)

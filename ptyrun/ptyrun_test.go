@@ -425,3 +425,19 @@ func openFiles(t *testing.T) int {
 	}
 	return len(entries)
 }
+
+// TestAGapAtTheEndHasItsNote: only the next output that fitted brought the note, so a child
+// that ended behind the gap left a stream that seemed whole.
+func TestAGapAtTheEndHasItsNote(t *testing.T) {
+	t.Parallel()
+	var got bytes.Buffer
+	f := newForwarder(nil, 0) // stuck at once
+	f.w, f.failed, f.done = &got, false, make(chan struct{})
+	f.add(make([]byte, maxBacklog))
+	f.add([]byte("lost"))
+	f.close()
+	f.run()
+	if tail := strings.TrimLeft(got.String(), "\x00"); f.lost() != 4 || tail != "\r\n[heartbeat: 4 bytes of output are missing here]\r\n" {
+		t.Errorf("%d bytes dropped, the stream ends with %q", f.lost(), tail)
+	}
+}
