@@ -17,7 +17,7 @@ import (
 // Limits on what is read of transcripts, which agents can write.
 const (
 	maxLine   = 16 << 20    // longer lines are ignored
-	maxFiles  = 10_000      // files of subagents
+	maxFiles  = 10_000      // files, those that were removed again included
 	maxLook   = 2 * maxLine // bytes that one Look reads
 	maxBehind = 256 << 20   // more unread bytes than this are skipped
 	// maxLooks is how often LookAtAll calls Look.
@@ -106,9 +106,10 @@ func (r *Reader) Look(transcript string, now time.Time, counter *Counter) error 
 	}
 	entries, listErr := opened.Entries()
 	err = errors.Join(err, listErr, opened.Close())
-	for i, e := range entries {
-		if i < maxFiles && e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".jsonl") {
-			err = errors.Join(err, r.read(filepath.Join(folder, e.Name()), counter, e.Name()))
+	for _, e := range entries {
+		path := filepath.Join(folder, e.Name())
+		if (r.files[path] != nil || len(r.files) < maxFiles) && e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".jsonl") {
+			err = errors.Join(err, r.read(path, counter, e.Name()))
 		}
 	}
 	return err

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"heartbeat/hook/client"
 )
 
 func answerLine(id string, tokens int) string {
@@ -202,5 +204,31 @@ func TestATranscriptThatGoesIsUnseen(t *testing.T) {
 	}
 	if (&Reader{}).Gone("/nowhere") {
 		t.Error("what was never there is gone")
+	}
+}
+
+// TestFilesThatComeAndGoAreBounded: an agent could make the scheduler remember ever more
+// files of subagents, by names that it removed again.
+func TestFilesThatComeAndGoAreBounded(t *testing.T) {
+	t.Parallel()
+	transcript := filepath.Join(t.TempDir(), "s.jsonl")
+	folder := client.Claude.Transcript.Subagents(transcript)
+	known := filepath.Join(folder, "known.jsonl")
+	err := errors.Join(os.MkdirAll(folder, 0o700), appendTo(known, answerLine("m1", 1)),
+		appendTo(filepath.Join(folder, "new.jsonl"), answerLine("m2", 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Reader
+	r.place(known)
+	for i := range maxFiles - 1 {
+		r.place(filepath.Join(folder, fmt.Sprintf("removed-%d.jsonl", i)))
+	}
+	var c Counter
+	if err := r.LookAtAll(transcript, at(1), &c); err != nil {
+		t.Fatal(err)
+	}
+	if calls := c.All().Calls; len(r.files) > maxFiles || calls != 1 {
+		t.Errorf("%d files are remembered, %d calls counted", len(r.files), calls)
 	}
 }
