@@ -61,7 +61,7 @@ func TestTheServiceAnswers(t *testing.T) {
 // client's words; with a key the client repeats a request as often as it is told to.
 func TestTheServiceRefuses(t *testing.T) {
 	t.Parallel()
-	resets := time.Now().Add(time.Hour)
+	resets := time.Now().Truncate(time.Hour).Add(90 * time.Minute) // a full hour is told without minutes
 	for name, tt := range map[string]struct {
 		credential string
 		calls      int
