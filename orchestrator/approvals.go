@@ -81,9 +81,10 @@ var _ consent.Agent = petitioner{}
 func (p petitioner) Now() consent.Standing {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
+	is := p.m.Describe()
 	return consent.Standing{
 		Name: p.m.Name, Key: p.m.key, Removed: p.m.Removed(), Declared: p.m.Declared(),
-		Awaits: p.m.Describe().Approval, Aside: p.m.WaitAside(), AwaitsAside: p.m.Describe().AwaitsAside,
+		Awaits: is.Approval, Aside: p.m.WaitAside(), AwaitsAside: is.AwaitsAside,
 	}
 }
 
