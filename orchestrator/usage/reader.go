@@ -40,6 +40,7 @@ type Reader struct {
 	files  map[string]*place
 	listed time.Time
 	left   int64 // bytes that this look may still read
+	full   bool  // there are more than maxFiles, and that was counted as missed
 }
 
 // place is how far a file was read, and its size then.
@@ -108,8 +109,13 @@ func (r *Reader) Look(transcript string, now time.Time, counter *Counter) error 
 	err = errors.Join(err, listErr, opened.Close())
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
-		if (r.files[path] != nil || len(r.files) < maxFiles) && e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".jsonl") {
+		switch {
+		case !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".jsonl"):
+		case r.files[path] != nil || len(r.files) < maxFiles:
 			err = errors.Join(err, r.read(path, counter, e.Name()))
+		case !r.full:
+			r.full = true
+			counter.Miss()
 		}
 	}
 	return err

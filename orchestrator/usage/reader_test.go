@@ -228,7 +228,10 @@ func TestFilesThatComeAndGoAreBounded(t *testing.T) {
 	if err := r.LookAtAll(transcript, at(1), &c); err != nil {
 		t.Fatal(err)
 	}
-	if calls := c.All().Calls; len(r.files) > maxFiles || calls != 1 {
-		t.Errorf("%d files are remembered, %d calls counted", len(r.files), calls)
+	if err := r.LookAtAll(transcript, at(2), &c); err != nil {
+		t.Fatal(err)
+	}
+	if all := c.All(); len(r.files) > maxFiles || all.Calls != 1 || all.Unseen != 1 {
+		t.Errorf("%d files are remembered, %+v counted", len(r.files), all)
 	}
 }
