@@ -185,16 +185,7 @@ func (s *session) bill(id string, u tokens) {
 
 // askSubagent writes down what a subagent is asked, as the client does before it asks.
 func (s *session) askSubagent(path, id, asked string) {
-	if os.MkdirAll(filepath.Dir(path), 0o700) != nil {
-		return // it does not stop the client
-	}
-	_ = appendLine(path, object([]field{
-		{"isSidechain", true},
-		{"agentId", id},
-		{"type", "user"},
-		{"message", map[string]any{"role": "user", "content": asked}},
-		{"timestamp", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")},
-	}))
+	s.ofSubagent(path, id, "user", map[string]any{"role": "user", "content": asked})
 }
 
 // recordSubagent writes a subagent's transcript: its answer and what that cost.
@@ -206,18 +197,23 @@ func (s *session) recordSubagent(path, id, asked, said string) {
 // keepSubagent writes it.
 func (s *session) keepSubagent(path, id, message string, u tokens, said string) {
 	s.bill(message, u)
+	s.ofSubagent(path, id, "assistant", s.message(message, u, "end_turn", textBlock{"text", said}))
+	s.spent()
+}
+
+// ofSubagent appends a message to a subagent's transcript. That it cannot does not stop the
+// client.
+func (s *session) ofSubagent(path, id, kind string, message any) {
 	if os.MkdirAll(filepath.Dir(path), 0o700) != nil {
-		return // it does not stop the client
+		return
 	}
-	at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 	_ = appendLine(path, object([]field{
 		{"isSidechain", true},
 		{"agentId", id},
-		{"type", "assistant"},
-		{"message", s.message(message, u, "end_turn", textBlock{"text", said})},
-		{"timestamp", at},
+		{"type", kind},
+		{"message", message},
+		{"timestamp", stamp()},
 	}))
-	s.spent()
 }
 
 // statusAfter is how long the client waits after a change before it runs its status

@@ -61,6 +61,9 @@ func (t *transcript) close() {
 	<-t.done
 }
 
+// stamp is the present time as transcripts have it.
+func stamp() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
+
 // record appends one message or attachment, chained to the one before.
 func (s *session) record(kind string, fields ...field) {
 	s.mu.Lock()
@@ -82,7 +85,7 @@ func (s *session) record(kind string, fields ...field) {
 	all = append(
 		all,
 		field{"uuid", t.last},
-		field{"timestamp", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")},
+		field{"timestamp", stamp()},
 		field{"userType", "external"},
 		field{"entrypoint", "cli"},
 		field{"cwd", s.cwd},
@@ -101,7 +104,7 @@ func (s *session) queueOperation(operation, content string) {
 	all := []field{
 		{"type", "queue-operation"},
 		{"operation", operation},
-		{"timestamp", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")},
+		{"timestamp", stamp()},
 		{"sessionId", s.id},
 	}
 	if content != "" {
