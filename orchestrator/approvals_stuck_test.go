@@ -106,12 +106,7 @@ func TestKilledBetweenAnAnswerAndItsHandOver(t *testing.T) {
 			t.Parallel()
 			inBubble(t, "a", func(t *testing.T, r *rig) {
 				var did seen
-				r.set("a", did.asks(r, approval.Request{Question: "Deploy?"}))
-				stop := r.run()
-				r.say("a", "deploy it")
-				r.sleep(time.Minute)
-				stop()
-				id := r.waiting()[0].ID
+				id := r.asked(&did)
 				answer, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Rejected, "no"))
 				if err == nil && queued {
 					_, err = queue.Append(t.Context(), r.declare("a"), inbox.Letter{ID: consent.AnswerPrefix + id, Source: "approval", Prompt: answer.HandOver(), Urgent: true})
@@ -123,7 +118,7 @@ func TestKilledBetweenAnAnswerAndItsHandOver(t *testing.T) {
 					t.Errorf("answered again: %v", err)
 				}
 				for range 2 {
-					stop = r.run()
+					stop := r.run()
 					r.sleep(time.Minute)
 					if _, err := r.s.AnswerApproval(t.Context(), id, approval.ByPerson(approval.Approved, "")); !errors.Is(err, approval.ErrAnswered) {
 						t.Errorf("answered again: %v", err)

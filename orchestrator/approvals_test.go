@@ -71,6 +71,17 @@ func (r *rig) say(agent, prompt string) {
 // ledger is that of the rig's fleet.
 func (r *rig) ledger() approval.Register { return approval.Of(filepath.Join(r.dir, "state")) }
 
+// asked returns the id of a request that an agent called a has made in a run which has ended.
+func (r *rig) asked(did *seen) (id string) {
+	r.t.Helper()
+	r.set("a", did.asks(r, approval.Request{Question: "Deploy?"}))
+	stop := r.run()
+	r.say("a", "deploy it")
+	r.sleep(time.Minute)
+	stop()
+	return r.waiting()[0].ID
+}
+
 func (r *rig) waiting() (all []approval.Request) {
 	r.t.Helper()
 	all, err := r.ledger().Waiting()
@@ -193,17 +204,12 @@ func TestAnAnswerWithoutARun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "a", func(t *testing.T, r *rig) {
 		var did seen
-		r.set("a", did.asks(r, approval.Request{Question: "Deploy?"}))
-		stop := r.run()
-		r.say("a", "deploy it")
-		r.sleep(time.Minute)
-		stop()
-		id := r.waiting()[0].ID
+		id := r.asked(&did)
 		if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Rejected, "no tests")); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // it is told once
-			stop = r.run()
+			stop := r.run()
 			r.sleep(time.Minute)
 			r.want("a", Idle)
 			stop()
@@ -220,14 +226,9 @@ func TestAnAnswerThatMissedTheBeginOfARun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "a", func(t *testing.T, r *rig) {
 		var did seen
-		r.set("a", did.asks(r, approval.Request{Question: "Deploy?"}))
+		id := r.asked(&did)
 		stop := r.run()
-		r.say("a", "deploy it")
-		r.sleep(time.Minute)
-		stop()
-		id := r.waiting()[0].ID
-		stop = r.run()
-		defer func() { stop() }()
+		defer stop()
 		began := time.Now()
 		r.sleep(time.Millisecond)
 		r.want("a", status.Held)
@@ -254,12 +255,7 @@ func TestAnAnswerThatIsOwedIsWork(t *testing.T) {
 			t.Parallel()
 			inBubble(t, "a other", func(t *testing.T, r *rig) {
 				var did seen
-				r.set("a", did.asks(r, approval.Request{Question: "Deploy?"}))
-				stop := r.run()
-				r.say("a", "deploy it")
-				r.sleep(time.Minute)
-				stop()
-				id := r.waiting()[0].ID
+				id := r.asked(&did)
 				if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Approved, "")); err != nil {
 					t.Fatal(err)
 				}
