@@ -327,6 +327,13 @@ func TestSlowOutput(t *testing.T) {
 	}
 }
 
+// asleep is a forwarder whose writer gets something only once run is called.
+func asleep(w io.Writer, stuck time.Duration) *forwarder {
+	f := newForwarder(nil, stuck)
+	f.w, f.failed, f.done = w, false, make(chan struct{})
+	return f
+}
+
 // TestABurstThatTheWriterHasNotSeenYetIsKept: a writer that has had nothing to write for
 // long, or at all, is not stuck. A busy machine may wake it only when the backlog is full,
 // and output was dropped at once.
@@ -334,8 +341,8 @@ func TestABurstThatTheWriterHasNotSeenYetIsKept(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]time.Time{"at the start": {}, "after an hour": time.Now().Add(-time.Hour)} {
 		var got bytes.Buffer
-		f := newForwarder(nil, testbed.Patience)
-		f.w, f.failed, f.done, f.since = &got, false, make(chan struct{}), last
+		f := asleep(&got, testbed.Patience)
+		f.since = last
 		f.add(make([]byte, maxBacklog))
 		if wait, taken := f.try([]byte("more")); taken || wait <= 0 {
 			t.Errorf("%s: taken %v, wait %v", name, taken, wait)
@@ -431,8 +438,7 @@ func openFiles(t *testing.T) int {
 func TestAGapAtTheEndHasItsNote(t *testing.T) {
 	t.Parallel()
 	var got bytes.Buffer
-	f := newForwarder(nil, 0) // stuck at once
-	f.w, f.failed, f.done = &got, false, make(chan struct{})
+	f := asleep(&got, 0) // stuck at once
 	f.add(make([]byte, maxBacklog))
 	f.add([]byte("lost"))
 	f.close()
