@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -121,6 +122,11 @@ func (l *loader) agent(f *Fleet, name string, p place, defaults table) {
 	}
 	a.Home = filepath.Join(a.Dir, ".heartbeat")
 	a.Inbox = l.inbox(a, t)
+	if !l.disk.absent[a] {
+		if e, ok := errors.AsType[*ExposedError](a.Exposed()); ok {
+			l.warn(d.dir, "the agent does not run: "+e.Error(), e.Hint())
+		}
+	}
 	l.agents = append(l.agents, d)
 }
 
@@ -145,13 +151,16 @@ func (l *loader) merge(own, defaults table) table {
 
 // fields reads everything that concerns this agent only.
 func (l *loader) fields(a *Agent, t table) {
-	programs, webhooks := len(l.claims.programs), len(l.claims.webhooks)
+	programs, webhooks, watches := len(l.claims.programs), len(l.claims.webhooks), len(l.claims.watched)
 	defer func() {
 		for i := range l.claims.programs[programs:] {
 			l.claims.programs[programs+i].agent = a
 		}
 		for i := range l.claims.webhooks[webhooks:] {
 			l.claims.webhooks[webhooks+i].agent = a
+		}
+		for i := range l.claims.watched[watches:] {
+			l.claims.watched[watches+i].agent = a
 		}
 	}()
 	if p, ok := t["dir"]; ok {
@@ -177,6 +186,7 @@ func (l *loader) fields(a *Agent, t table) {
 	a.Approvals = l.approvals(t)
 	l.policies(a, t)
 	l.limits(a, t)
+	l.contrary(a, t)
 	l.told(a, t)
 	a.Until = l.until(t)
 	a.Triggers = l.triggers(t)
@@ -244,7 +254,7 @@ func (l *loader) permissions(t table) Permissions {
 	if !ok {
 		return p
 	}
-	p.Mode = enum(l, fields, "mode", p.Mode, []string{"dontAsk", "default", "acceptEdits", "plan", "bypassPermissions"})
+	p.Mode = l.permissionMode(fields, p.Mode)
 	const hint = `for example [Read, "Bash(git *)"]`
 	if rules, ok := fields["allow"]; ok {
 		p.Allow = l.texts(rules, hint)
@@ -255,6 +265,21 @@ func (l *loader) permissions(t table) Permissions {
 		l.rules(rules, false)
 	}
 	return p
+}
+
+// unattended are the client's permission modes in which it does not wait for a person, or
+// in which our hook answers for that one.
+var unattended = []string{"dontAsk", "default", "acceptEdits", "bypassPermissions"}
+
+// permissionMode says of a mode in which the client waits for a person what it would wait for.
+func (l *loader) permissionMode(t table, otherwise string) string {
+	p, text, ok := l.wordOf(t, "mode")
+	why := client.Claude.Attended[text]
+	if !ok || why == "" || !isText(p) {
+		return enum(l, t, "mode", otherwise, unattended)
+	}
+	l.problem(p, fmt.Sprintf("%q is not allowed: %s, and nobody is there", text, why), "allowed: "+strings.Join(unattended, ", "))
+	return otherwise
 }
 
 // rules reports permission rules that the client rejects, and warns about rules

@@ -14,6 +14,8 @@ type Approvals struct {
 	Always, Never []string
 	// After is how many times in a row a person has to have approved a word.
 	After map[string]int
+	// ByPage has requests that no rule answers answered only by who has a token: by: page.
+	ByPage bool
 }
 
 // approvals reads which requests are answered without a person.
@@ -42,6 +44,7 @@ func (l *loader) approvals(t table) Approvals {
 			a.After[word] = l.number(after, word, 1, 1)
 		}
 	}
+	a.ByPage = enum(l, fields, "by", "person", []string{"person", "page"}) == "page"
 	return a
 }
 
@@ -75,6 +78,6 @@ func (l *loader) approvable(p place, word string) bool {
 	if near := Nearest(word, ApprovalCategories); len(near) > 0 {
 		hint = "did you mean " + near[0] + "?"
 	}
-	l.problem(p, fmt.Sprintf("%q is no category of approvals", cut(word)), hint)
+	l.problem(p, fmt.Sprintf("%q is not a category of approvals", cut(word)), hint)
 	return false
 }

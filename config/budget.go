@@ -88,7 +88,7 @@ var (
 
 // tokens reads a number of tokens: 500000, 500k, 2M, 1.5M; 0 is no limit.
 func (l *loader) tokens(t table, key string) int64 {
-	p, text, ok := l.wordOf(t, key)
+	p, text, ok := l.figure(t, key)
 	if !ok {
 		return 0
 	}

@@ -19,6 +19,9 @@ import _ "embed"
 //go:embed starter.yaml
 var starter []byte
 
+//go:embed reference.yaml
+var reference []byte
+
 //go:embed schema.json
 var schema []byte
 
@@ -28,6 +31,9 @@ var schema []byte
 // expressions, templates, or several keys together.
 func Schema() []byte { return append([]byte(nil), schema...) }
 
-// Starter returns a commented file to start with. It is valid in any folder: its
-// agent's directory is relative to the file and need not exist.
+// Starter returns a short file to start with. It is valid in any folder: its agent's
+// directory is relative to the file and need not exist.
 func Starter() []byte { return append([]byte(nil), starter...) }
+
+// Reference returns such a file with all keys, what they mean and their defaults.
+func Reference() []byte { return append([]byte(nil), reference...) }

@@ -26,20 +26,20 @@ var beyond = regexp.MustCompile(strings.Join([]string{
 	// Another language: schedules, templates, globs, zones, how long is too long.
 	`\bcron: "`, `: there is no \{\{`, `: the template does not work: `, `\bwatch\[\d+\]: "[^"]*" (is not a valid pattern|never matches|is absolute|leads outside the agent's dir)$`,
 	`: heartbeat's own files change`, `: "[^"]*" is not a pattern for names of variables$`, `: the time zone .* is not known$`, `: Claude Code refuses "`,
-	`: \S+ is too long$`, `\bevery: .* is too short$`, `\b(max-entry|memory): .* is out of range$`, `: is \d+ bytes long$`, `: is a secret: `, `: .* are no hours$`,
+	`: \S+ is too long$`, `\bevery: .* is too short$`, `\b(max-entry|memory): .* is out of range$`, `: is \d+ bytes long$`, `: is a secret: `, `: .* are not hours$`,
 	// More than one key.
 	`\bdir: is missing$`, `: no agents are declared$`, `: is also the directory of agent`, `: lies inside the directory of agent`, `: contains the directory of agent`,
 	`: differs from agent .* only in case$`, `: is declared already`, `: the name .* is taken by the trigger on line`,
 	`: the group .* is not declared$`, `: the target .* is not declared$`, `: a command has no `, `: is only used with body: telegram$`, `\b(chat|token-file): is missing$`, `: .*with mode: persist and on-idle: tick`,
 	// This machine, and other files.
-	`: the variable .* is not set$`, `: cannot (read|resolve|list) `, `: .* includes itself`, `\bdir: .* is (a home folder|a folder of the system)$`,
+	`: the variable .* is not set\b`, `: cannot (read|resolve|list) `, `: .* includes itself`, `\bdir: .* is (a home folder|a folder of the system)$`,
 	`\binbox: .* is outside the agent's dir$`, `\binbox: "[^"]*" is the name of another heartbeat file$`, `\binbox: what lies in `,
 	// Addresses and paths.
 	`: "[^"]*" (is not HOST:PORT, :PORT or unix:PATH|is not an address of this machine|cannot be matched)$`, `: the path of a socket is at most`, `: .* is given twice, first on line`,
 	`: is for (metrics|sockets)\b`, `: no address serves webhooks$`, `: is missing: everybody who reaches`, `: the path .* is taken by agent`, `: metrics and the agents' names could be read`,
 	`\brate: .* is out of range$`, `: the agent has no webhook with the name`, `: needs a key on both sides`,
 	// YAML itself.
-	`: a key must be a word`, `: the tag .* is not known$`,
+	`: a key must be a word`, `begins with 0: some programs read`, `: the tag .* is not known$`,
 }, "|"))
 
 // verdicts are those of the loader, without what a schema cannot say, and of the
@@ -160,7 +160,7 @@ var pool = []string{
 	"$HOME/x", "${HOME}/x", "${HOME/x", "$(pwd)/x", "a$", "~/x", "~bob/x", "/x", "-x", " -x", "\"a\\0b\"", "\"a\\eb\"", "\"a\\tb\"", "a/b", "A=b", "'*'", "'@daily'", "'{{.At}}'", "'{{.JSON}}'", "name with blanks", "Ä",
 	"{max-sessions: 1}", "{a: {max-sessions: 1}}", "{a: {max-sessions: x}}", "{a: {dir: y}}", "{a: }", "{'a b': {dir: y}}", "{" + strings.Repeat("a", 101) + ": {dir: y, max-sessions: 1}}", strings.Repeat("a", 101),
 	"{poll: [x]}", "{poll: [x], prompt: ''}", "{poll: x}", "{cron: '@daily', prompt: x}", "{cron: '@daily'}", "{watch: ['*'], prompt: x, prompt-file: y}", "{poll: [x], dedupe: key}", "{poll: [x], key: x}", "{poll: [x], dedupe: none, key: x}",
-	"[{poll: [x]}]", "[{}]", "[~]", "{mode: plan}", "{mode: ''}", "{allow: [Read]}", "{allow: ~}", "{allow: ['']}",
+	"[{poll: [x]}]", "[{}]", "[~]", "{mode: plan}", "{mode: default}", "{mode: ''}", "{allow: [Read]}", "{allow: ~}", "{allow: ['']}",
 }
 
 // TestSchemaAndLoaderJudgeAlike: what the loader takes the schema takes, and what

@@ -13,7 +13,8 @@ import (
 )
 
 var (
-	variable = pattern(`\$\{([^}]*)\}`)
+	// variable matches what is expanded: ${NAME}, and $$, which is a $ itself.
+	variable = pattern(`\$\$|\$\{([^}]*)\}`)
 	// unbraced matches what a shell would expand and heartbeat does not.
 	unbraced = pattern(`\$(?:([A-Za-z_][A-Za-z0-9_]*)|[{(])`)
 )
@@ -28,7 +29,7 @@ func (l *loader) unreplaced(p place, text string) bool {
 	if name == "" {
 		name = "NAME"
 	}
-	l.problem(p, fmt.Sprintf("%s is not expanded", cut(text)), "write ${"+name+"} for a variable")
+	l.problem(p, fmt.Sprintf("%s is not expanded", cut(text)), "write ${"+name+"} for a variable, or $$ for a $ in a name")
 	return true
 }
 
@@ -53,7 +54,7 @@ func (l *loader) joined(base, path string) string {
 	return filepath.Join(base, path)
 }
 
-// substitute reads a text and expands ~ and ${VAR}.
+// substitute reads a text and expands ~, ${VAR} and $$.
 func (l *loader) substitute(p place) (string, bool) {
 	text, ok := l.filled(p)
 	if !ok || l.unreplaced(p, text) {
@@ -66,10 +67,17 @@ func (l *loader) substitute(p place) (string, bool) {
 		return "", false
 	}
 	text = variable().ReplaceAllStringFunc(text, func(use string) string {
+		if use == "$$" {
+			return "$"
+		}
 		name := use[2 : len(use)-1]
 		value, set := l.lookup(name)
-		if !set {
-			l.problem(p, fmt.Sprintf("the variable %s is not set", cut(name)), "")
+		switch {
+		case !variableForm().MatchString(name):
+			l.problem(p, fmt.Sprintf("%s is not expanded", cut(use)), "write ${NAME}, without a default, for a variable")
+			ok = false
+		case !set:
+			l.problem(p, fmt.Sprintf("the variable %s is not set", cut(name)), "set it where heartbeat is started, as with export "+name+"=…, or write the path")
 			ok = false
 		}
 		return value

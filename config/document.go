@@ -14,7 +14,7 @@ type fileKeys struct {
 	Version int `yaml:"version" jsonschema:"required,enum=1"`
 	// The fleet's name, for its state directory. By default it is made from the directory's name and the file's path.
 	Name nameText `yaml:"name,omitempty"`
-	// More files, as paths relative to this one; globs are allowed. Their agents belong to this fleet. This file's defaults apply to them where their own say nothing.
+	// More files, as paths relative to this one; globs are allowed, and take no hidden files and no copies that editors leave. Their agents belong to this fleet. This file's defaults apply to them where their own say nothing.
 	Include []pathText `yaml:"include,omitempty"`
 	// How many sessions may be open at once, over all agents.
 	MaxSessions int `yaml:"max-sessions,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=4"`
@@ -36,6 +36,8 @@ type fileKeys struct {
 	Notify map[string]targetKeySet `yaml:"notify,omitempty"`
 	// A sign of life for a watch outside of this machine, which raises the alarm when it stays away.
 	Ping pingKeySet `yaml:"ping,omitempty"`
+	// Which requests for an approval are answered without a person, and who answers the others, for all agents; defaults and agents override it key by key.
+	Approvals approvalKeySet `yaml:"approvals,omitempty"`
 	// Any field of an agent; agents override it field by field.
 	Defaults agentKeySet `yaml:"defaults,omitempty"`
 	// The agents by name.
@@ -48,7 +50,7 @@ type listenKeySet struct {
 	Address pathText `yaml:"address" jsonschema:"required"`
 	// What is served there: webhooks (the paths of webhook triggers), metrics (/metrics, /healthz, /readyz), page (below /page/).
 	Serve []serviceName `yaml:"serve" jsonschema:"required,minItems=1"`
-	// A file with the secret that a request for metrics needs (Authorization: Bearer SECRET); required for an address that other machines reach. Only its owner may be able to read it.
+	// A file with the secret that a request for metrics needs (Authorization: Bearer SECRET); required for an address that other machines reach. Others must not be able to read it.
 	SecretFile pathText `yaml:"secret-file,omitempty"`
 	// Who may connect to a socket: the user that runs heartbeat, the group of the socket's folder (where the folder has the setgid bit), or everybody.
 	Access string `yaml:"access,omitempty" jsonschema:"enum=owner,enum=group,enum=everybody,default=owner"`
@@ -82,13 +84,13 @@ type targetKeySet struct {
 	Command argv `yaml:"command,omitempty"`
 	// The address that the text is sent to. An address that is a secret itself belongs in webhook-file.
 	Webhook webAddress `yaml:"webhook,omitempty"`
-	// A file that holds the address, relative to this one. Only its owner may be able to read it.
+	// A file that holds the address, relative to this one. Others must not be able to read it.
 	WebhookFile pathText `yaml:"webhook-file,omitempty"`
 	// The variable of the scheduler's environment that holds the address.
 	WebhookEnv variableName `yaml:"webhook-env,omitempty"`
 	// What is sent to the address: JSON with all facts, or what Slack, ntfy or Telegram take.
 	Body string `yaml:"body,omitempty" jsonschema:"enum=json,enum=slack,enum=ntfy,enum=telegram,default=json"`
-	// A file that holds the token that the server wants: the bearer token, or a Telegram bot's. Only its owner may be able to read it.
+	// A file that holds the token that the server wants: the bearer token, or a Telegram bot's. Others must not be able to read it.
 	TokenFile pathText `yaml:"token-file,omitempty"`
 	// The variable of the scheduler's environment that holds the token.
 	TokenEnv variableName `yaml:"token-env,omitempty"`
@@ -110,7 +112,7 @@ type targetKeySet struct {
 type pingKeySet struct {
 	// The address that is asked for. One that is a secret itself belongs in url-file.
 	URL webAddress `yaml:"url,omitempty"`
-	// A file that holds the address, relative to this one. Only its owner may be able to read it.
+	// A file that holds the address, relative to this one. Others must not be able to read it.
 	URLFile pathText `yaml:"url-file,omitempty"`
 	// The variable of the scheduler's environment that holds the address.
 	URLEnv variableName `yaml:"url-env,omitempty"`

@@ -2,7 +2,7 @@ package config
 
 // An agent: a workspace in which Claude Code works through a queue of prompts.
 type agentKeySet struct {
-	// The workspace, relative to the file that declares it. ~ and ${VAR} are expanded. It must not be a home directory or a system directory.
+	// The workspace, relative to the file that declares it. ~ and ${VAR} are expanded; $$ is a $. It must not be a home directory or a system directory.
 	Dir pathText `yaml:"dir,omitempty"`
 	// What starts a session, as a list of words. A first word "heartbeat" is the running binary; one with a slash is relative to the file that declares it.
 	Command argv `yaml:"command,omitempty"`
@@ -94,7 +94,7 @@ type agentKeySet struct {
 	AutoUpdate bool `yaml:"auto-update,omitempty" jsonschema:"default=false"`
 	// Environment variables of the sessions and of poll commands.
 	Env map[string]word `yaml:"env,omitempty"`
-	// A file with more variables, one NAME=VALUE per line, relative to the file that declares it. Only its owner may be able to read it.
+	// A file with more variables, one NAME=VALUE per line, relative to the file that declares it. Others must not be able to read it.
 	EnvFile pathText `yaml:"env-file,omitempty"`
 	// Which variables of the scheduler's own environment the sessions get, as globs for names.
 	EnvAllow []variableGlob `yaml:"env-allow,omitempty"`
@@ -122,6 +122,8 @@ type approvalKeySet struct {
 	Never []approvalWord `yaml:"never,omitempty"`
 	// What is approved once a person has approved it so many times without rejecting it, for example {write: 3}.
 	After approvalCountKeySet `yaml:"after,omitempty"`
+	// Who answers the others: any person, or with page only who proves it with a token, on the page with one that may act, in a command with one of heartbeat page token.
+	By string `yaml:"by,omitempty" jsonschema:"enum=person,enum=page,default=person"`
 }
 
 // How many times in a row a person has to have approved it.
@@ -152,7 +154,7 @@ type untilKeySet struct {
 	Aside bool `yaml:"aside,omitempty" jsonschema:"default=false"`
 	// What the agent has to claim itself beside the check that passes, as <promise>TEXT</promise> in its last message.
 	Promise filledText `yaml:"promise,omitempty"`
-	// After how many iterations that were not proven the prompt is given up; 0 is no limit.
+	// After how many iterations that were not proven the prompt is given up; 0: no limit.
 	MaxIterations int `yaml:"max-iterations,omitempty" jsonschema:"minimum=0,maximum=2147483647,default=10"`
 	// How long the agent may work on the prompt, all iterations together, before it is given up. Checks and waiting do not count.
 	MaxTime limit `yaml:"max-time,omitempty" jsonschema:"default=2h"`
@@ -165,7 +167,7 @@ type untilKeySet struct {
 // What sessions may do without asking.
 type permissionKeySet struct {
 	// What happens to a tool call that no rule allows: dontAsk refuses it, so that nothing waits for a person.
-	Mode string `yaml:"mode,omitempty" jsonschema:"enum=dontAsk,enum=default,enum=acceptEdits,enum=plan,enum=bypassPermissions,default=dontAsk"`
+	Mode string `yaml:"mode,omitempty" jsonschema:"enum=dontAsk,enum=default,enum=acceptEdits,enum=bypassPermissions,default=dontAsk"`
 	// Claude Code's permission rules for what is allowed.
 	Allow []filledText `yaml:"allow,omitempty"`
 	// Claude Code's permission rules for what is refused.

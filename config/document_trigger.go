@@ -80,7 +80,7 @@ type webhookKeySet struct {
 	commonKeySet
 	// The path of the request, for example /github; each trigger has its own.
 	Webhook webhookPath `yaml:"webhook" jsonschema:"required"`
-	// A file with the secret that a request has to prove it knows: by GitHub's X-Hub-Signature-256, or as Authorization: Bearer SECRET. Required where other machines reach an address that serves webhooks. Only its owner may be able to read it.
+	// A file with the secret that a request has to prove it knows: by a signature of GitHub, GitLab, Gitea or Bitbucket, or as Authorization: Bearer SECRET (heartbeat help webhook). Required where other machines reach an address that serves webhooks. Others must not be able to read it.
 	SecretFile pathText `yaml:"secret-file,omitempty"`
 	// What a request has to say to become a prompt; others are answered and dropped.
 	Match matchKeySet `yaml:"match,omitempty"`
@@ -88,7 +88,7 @@ type webhookKeySet struct {
 	Key filledText `yaml:"key,omitempty"`
 }
 
-// Conditions, all of which have to hold.
+// Conditions that all have to hold.
 type matchKeySet struct {
 	// Headers by their names, with the value or the values that are wanted.
 	Headers map[string]wanted `yaml:"headers,omitempty"`

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"heartbeat/hook/owned"
 )
 
 // maxEnvFile bounds an env-file; a whole environment is at most 2 MiB
@@ -16,7 +18,7 @@ const maxEnvFile = 1 << 20
 // readEnvFile reads an env-file. Each line is NAME=VALUE. The value goes to the end
 // of the line without surrounding blanks, or stands in single or double quotes,
 // which are removed. Blank lines and lines that begin with # are skipped. The file
-// must be a regular file that only its owner can read or write (0600). Errors name
+// must be a regular file that nobody else can read or change. Errors name
 // lines and variables, never values.
 func readEnvFile(file string) ([]string, error) {
 	data, err := readPrivate(file)
@@ -52,29 +54,25 @@ func unquoted(value string) string {
 	return value
 }
 
-// errNotPrivate means that others can read or write a file with secrets.
-var errNotPrivate = errors.New("others can read or write it")
-
-// readPrivate reads a file that only its owner can read or write.
+// readPrivate reads a text that nobody else can read or change: owned.CheckSecret.
 func readPrivate(file string) ([]byte, error) {
 	f, err := openRegular(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("%w (mode %04o); chmod 600 makes it private", errNotPrivate, info.Mode().Perm())
-	}
-	if err := unchangeable(f); err != nil {
+	if err := owned.CheckSecret(f); err != nil {
+		if e, ok := errors.AsType[*owned.Error](err); ok && e.Fix != "" {
+			err = fmt.Errorf("%w; %s makes it private, in a container the volume's mode 0440", err, e.Fix)
+		}
 		return nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
 	if err == nil && len(data) > maxEnvFile {
 		err = fmt.Errorf("it is over %d MiB", maxEnvFile>>20)
 	}
-	return data, err
+	if err != nil {
+		return nil, err
+	}
+	return Written(data)
 }

@@ -36,13 +36,13 @@ func TestReadEnvFile(t *testing.T) {
 		mode fs.FileMode
 		want string
 	}{
-		"group may read":   {"A=s3cret\n", 0o640, "chmod 600"},
+		"others may read":  {"A=s3cret\n", 0o604, "chmod 600"},
 		"others may write": {"A=s3cret\n", 0o602, "chmod 600"},
 		"no name":          {"A=1\n=s3cret\n", 0o600, "line 2 is not NAME=VALUE"},
 		"no value":         {"s3cret\n", 0o600, "line 1 is not NAME=VALUE"},
 		"export":           {"export A=s3cret\n", 0o600, "line 1 is not NAME=VALUE"},
 		"ours":             {"HEARTBEAT_SESSION=s3cret\n", 0o600, "HEARTBEAT_SESSION is set by heartbeat itself"},
-		"NUL":              {"A=s3cret\x00\n", 0o600, "A holds a NUL character"},
+		"NUL":              {"A=s3cret\x00\n", 0o600, "it holds a NUL character, in line 1, byte 9"},
 		"too large":        {"A=" + strings.Repeat("x", maxEnvFile), 0o600, "over 1 MiB"},
 	} {
 		put(bad.text, bad.mode)

@@ -228,7 +228,7 @@ type Resources struct {
 // Permissions are what apply merges into the settings' permissions and
 // launch passes as --permission-mode.
 type Permissions struct {
-	Mode  string // dontAsk, default, acceptEdits, plan, bypassPermissions
+	Mode  string // dontAsk, default, acceptEdits, bypassPermissions
 	Allow []string
 	Deny  []string
 }

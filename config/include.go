@@ -21,9 +21,14 @@ type source struct {
 	path string // absolute
 	real string // without links
 	base string // its directory
+	text []byte // what it says
+	bad  error  // why that is no text (Written), or nil
 	open bool   // it is being read: including it again would never end
 	by   place  // where it is included, or nothing
 }
+
+// hiddenHint says which files no pattern takes.
+const hiddenHint = "hidden files (.x.yaml) and editors' copies (x.yaml~) are taken only where they are named"
 
 // includedKeys are the keys that an included file may have.
 var includedKeys = []string{"version", "include", "defaults", "agents"}
@@ -79,7 +84,7 @@ func (l *loader) matches(p place) []string {
 		l.problem(p, fmt.Sprintf("cannot list %q: %v", cut(text), err), "")
 	}
 	if len(found) == 0 {
-		l.warn(p, fmt.Sprintf("no file matches %q", cut(text)), "")
+		l.warn(p, fmt.Sprintf("no file matches %q", cut(text)), hiddenHint)
 	}
 	slices.Sort(found)
 	return found
@@ -110,7 +115,7 @@ func (l *loader) include(f *Fleet, p place, path string, defaults table) {
 	src := l.add(l.shown(path), path, real, data)
 	src.by, src.open = p, true
 	defer func() { src.open = false }()
-	root, ok := l.parse(src, data)
+	root, ok := l.parse(src)
 	if !ok {
 		return
 	}
@@ -135,6 +140,9 @@ func (l *loader) add(name, path, real string, data []byte) *source {
 	l.files = append(l.files, src)
 	l.byPath[real] = src
 	l.keep(path, data)
+	if src.text, src.bad = Written(data); src.bad != nil {
+		src.text = data
+	}
 	return src
 }
 
@@ -166,9 +174,9 @@ func reason(err error) error {
 }
 
 func readAll(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("it is over %d MiB", maxFile>>20)
+	data, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	if err == nil && len(data) > MaxFile {
+		err = fmt.Errorf("it is over %d MiB", MaxFile>>20)
 	}
 	return data, err
 }

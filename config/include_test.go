@@ -36,7 +36,7 @@ include: [more/one.yaml, "teams/**/*.yaml", "none/*.yaml"]
 defaults:
   timeout: 2h
   max-attempts: 2
-  permissions: {mode: plan, allow: [Read]}
+  permissions: {mode: default, allow: [Read]}
   env: {A: outer, B: outer}
   trigger: {poll: [outer]}
 agents:
@@ -69,7 +69,7 @@ agents:
 	if diff := cmp.Diff(map[string]string{"A": "outer", "B": "inner", "C": "own"}, x.Env); diff != "" {
 		t.Error(diff)
 	}
-	if x.MaxAttempts != 2 || x.Permissions.Mode != "plan" || len(x.Triggers) != 2 || x.File != filepath.Join(dir, "teams/x.yaml") || x.Line != 2 {
+	if x.MaxAttempts != 2 || x.Permissions.Mode != "default" || len(x.Triggers) != 2 || x.File != filepath.Join(dir, "teams/x.yaml") || x.Line != 2 {
 		t.Errorf("%+v", x)
 	}
 	if p := f.Agent("one").Triggers[0].Cron.Prompt; p != "from a file" {
@@ -88,7 +88,7 @@ agents:
 	if !slices.Equal(read, files) {
 		t.Errorf("files %q", read)
 	}
-	if f.Warnings[0].String() != path+`:3:45: include[2]: no file matches "none/*.yaml"` {
+	if f.Warnings[0].String() != path+`:3:45: include[2]: no file matches "none/*.yaml" (`+hiddenHint+")" {
 		t.Errorf("warnings %v", f.Warnings)
 	}
 }
@@ -111,7 +111,7 @@ func TestIncludeProblems(t *testing.T) {
 		}, []string{
 			`heartbeat.yaml:3:21: defaults.timeout: "5" has no unit (write 5s or 5m, or none)`,
 			`heartbeat.yaml:3:33: defaults.env.1: "1" is not the name of a variable (letters, digits and _, no digit first)`,
-			`heartbeat.yaml:3:57: defaults.permissions.mode: "x" is not allowed (allowed: dontAsk, default, acceptEdits, plan, bypassPermissions)`,
+			`heartbeat.yaml:3:57: defaults.permissions.mode: "x" is not allowed (allowed: dontAsk, default, acceptEdits, bypassPermissions)`,
 		}},
 		{"sorted by file", map[string]string{"heartbeat.yaml": head + "x: 1\nagents: {a: {dir: a}}\n", "b.yaml": "y: 1\nagents: {}\n"}, []string{
 			"heartbeat.yaml:3:1: x: unknown key (known keys: " + strings.Join(topKeys, ", ") + ")",
@@ -153,7 +153,7 @@ func TestIncludeProblems(t *testing.T) {
 		}},
 		{"a bad pattern", map[string]string{"heartbeat.yaml": "version: 1\ninclude: ['x/[*.yaml', '${HEARTBEAT_TEST_NOT_SET}']\nagents: {a: {dir: a}}\n"}, []string{
 			`heartbeat.yaml:2:11: include[0]: "x/[*.yaml" is not a valid pattern (` + patternHint + `)`,
-			`heartbeat.yaml:2:24: include[1]: the variable HEARTBEAT_TEST_NOT_SET is not set`,
+			`heartbeat.yaml:2:24: include[1]: the variable HEARTBEAT_TEST_NOT_SET is not set (set it where heartbeat is started, as with export HEARTBEAT_TEST_NOT_SET=…, or write the path)`,
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

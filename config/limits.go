@@ -86,7 +86,7 @@ func (l *loader) share(t table) Limits {
 		if text, ok := l.filled(p); ok {
 			hours, ok := parseHours(text)
 			if s.Active = hours; !ok {
-				l.problem(p, fmt.Sprintf("%q are no hours", cut(text)), `for example "Mon-Fri 09:00-18:00" or "22:00-06:00"`)
+				l.problem(p, fmt.Sprintf("%q are not hours", cut(text)), `for example "Mon-Fri 09:00-18:00" or "22:00-06:00"`)
 			}
 		}
 	}

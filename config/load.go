@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -20,8 +21,8 @@ import (
 	"heartbeat/sources"
 )
 
-// maxFile bounds a file's size in bytes. 10,000 agents need some 3 MB.
-const maxFile = 64 << 20
+// MaxFile bounds the size of a fleet's file in bytes. 10,000 agents need some 3 MB.
+const MaxFile = 64 << 20
 
 // DefaultMaxSessions is the default of `max-sessions`.
 const DefaultMaxSessions = 4
@@ -92,7 +93,7 @@ func unchangeable(f *os.File) error {
 // mended says how to fix the file's permissions.
 func mended(err error, path string) string {
 	if other, ok := errors.AsType[*owned.Error](err); ok {
-		return other.Fix + " " + settings.Quote(path) + " if it is yours"
+		return other.Fix + " " + settings.Quote(cmp.Or(other.Path, path)) + " if it is yours"
 	}
 	return ""
 }
@@ -135,7 +136,7 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 	}
 	src := l.add(path, absolute, real, data)
 	src.open = true
-	if root, ok := l.parse(src, data); ok {
+	if root, ok := l.parse(src); ok {
 		l.fleet(root, fleet)
 	}
 	if len(l.problems) > 0 {
@@ -215,6 +216,7 @@ type claims struct {
 	webhooks  []webhook
 	backups   []backup
 	programs  []program
+	watched   []watched
 	mentions  []mention
 	owners    map[string]declared // by the one spelling of their directory
 	reached   map[string][]spot
@@ -301,6 +303,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 	l.withinReach()
 	l.suspicious()
 	l.unrunnable()
+	l.linked()
 	l.ticks(f, root, t)
 	l.groups(f)
 	l.knownTargets(f)
@@ -310,6 +313,10 @@ func (l *loader) fleet(root place, f *Fleet) {
 // includes. An included file's defaults override those of the file that includes
 // it.
 func (l *loader) declarations(f *Fleet, t, defaults table) {
+	if p, ok := t["approvals"]; ok { // of the fleet's file alone
+		defaults = l.merge(table{"approvals": p}, defaults)
+		l.approvals(defaults)
+	}
 	if p, ok := t["defaults"]; ok {
 		if own, ok := l.table(p, agentKeys, triggerElsewhere); ok {
 			defaults = l.merge(own, defaults)
@@ -338,7 +345,7 @@ func (l *loader) version(root place, t table) {
 		l.absence(root.lacking("version"), "write version: 1")
 		return
 	}
-	if text, ok := l.word(p); ok {
+	if _, text, ok := l.figure(t, "version"); ok {
 		if n, number := integer(p); !number || n != 1 {
 			l.problem(p, fmt.Sprintf("version %q is not known", text), "write version: 1")
 		}
@@ -364,9 +371,12 @@ func (l *loader) ticks(f *Fleet, root place, t table) {
 		fmt.Sprintf("write max-sessions: %d, or on-idle: release", n+1))
 }
 
-// parse returns the root of the one document in data.
-func (l *loader) parse(src *source, data []byte) (place, bool) {
-	file := place{from: src}
+// parse returns the root of the one document in a file.
+func (l *loader) parse(src *source) (place, bool) {
+	if l.noYAML(src) {
+		return place{}, false
+	}
+	file, data := place{from: src}, src.text
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
 	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {

@@ -48,7 +48,7 @@ max-checks: 2
 defaults:
   timezone: Europe/Rome
   timeout: 2h
-  permissions: {mode: plan, deny: [WebFetch]}
+  permissions: {mode: default, deny: [WebFetch]}
   env: {A: default, B: default}
 agents:
   all:
@@ -88,7 +88,7 @@ agents:
     stuck-after: none
     resources: {memory: 2GiB, processes: 500, cpu: 1.5, required: true}
     budget: {hour: {turns: 30, tokens: 500k}, day: {cost: 2.5, resent: 1.5M}, entry: {tokens: 70000}}
-    approvals: {always: [read], never: [destroy, auth], after: {write: 3}}
+    approvals: {always: [read], never: [destroy, auth], after: {write: 3}, by: person}
     env-file: secrets/all.env
     env-allow: [HTTPS_PROXY, "AWS_*"]
     env-deny: ["*_TOKEN"]
@@ -219,7 +219,7 @@ func TestEveryField(t *testing.T) {
 	plain := &Agent{
 		Name: "plain", File: path, Line: 96, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
-		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
+		Permissions: Permissions{Mode: "default", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,
 		Background: hook.BackgroundWait, Foreign: hook.ForeignLearn, OnLimit: LimitResumes, ClientDrift: DriftWarns, OnOrphan: inbox.DeadLetter,
 		MaxAttempts: 5, MaxContinuations: 20, MaxEntry: 1 << 20, Timeout: 2 * time.Hour,
@@ -376,14 +376,19 @@ func TestLoadOfNoFile(t *testing.T) {
 
 func TestStarter(t *testing.T) {
 	t.Parallel()
-	f := mustLoad(t, write(t, string(Starter())))
-	if len(f.Agents) != 1 || f.Agents[0].Triggers[0].Cron == nil {
-		t.Errorf("%+v", f.Agents)
+	for _, file := range []func() []byte{Starter, Reference} {
+		f := mustLoad(t, write(t, string(file())))
+		if len(f.Agents) != 1 || f.Agents[0].Triggers[0].Cron == nil || len(f.Agents[0].EnvAllow) == 0 {
+			t.Errorf("%+v", f.Agents)
+		}
+		a, b := file(), file()
+		a[0] = 'x'
+		if b[0] == 'x' || file()[0] == 'x' {
+			t.Error("a caller can change the file")
+		}
 	}
-	a, b := Starter(), Starter()
-	a[0] = 'x'
-	if b[0] == 'x' || Starter()[0] == 'x' {
-		t.Error("a caller can change the starter")
+	if n := strings.Count(string(Starter()), "\n"); n > 12 {
+		t.Errorf("%d lines to start with", n)
 	}
 }
 

@@ -203,7 +203,7 @@ func (l *loader) quiet(t table) *Hours {
 	}
 	hours, ok := parseHours(text)
 	if !ok {
-		l.problem(p, fmt.Sprintf("%q are no hours", cut(text)), `for example "22:00-07:00", or "Sat,Sun 00:00-24:00"`)
+		l.problem(p, fmt.Sprintf("%q are not hours", cut(text)), `for example "22:00-07:00", or "Sat,Sun 00:00-24:00"`)
 	}
 	return &hours
 }

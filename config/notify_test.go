@@ -99,7 +99,7 @@ func TestProblemsOfTargets(t *testing.T) {
 		"notify: {t: {webhook: 'https://a.example', body: telegram}}":           "notify.t.chat: is missing",
 		"notify: {t: {webhook: 'https://a.example', chat: 5}}":                  "is only used with body: telegram",
 		"notify: {t: {webhook-env: '$X'}}":                                      `"$X" is not the name of a variable`,
-		"notify: {t: {webhook: 'https://a.example', quiet-hours: night}}":       `"night" are no hours`,
+		"notify: {t: {webhook: 'https://a.example', quiet-hours: night}}":       `"night" are not hours`,
 		"notify: {'a b': {command: [cat]}}":                                     `"a b" is not a name`,
 		"ping: {}":                                                              "ping: does not say where to",
 		"ping: {url: 'https://a.example', command: [cat]}":                      "url and command are both given",

@@ -168,21 +168,15 @@ func (l *loader) quoted(list Problems) Problems {
 			lines[p.File] = of
 		}
 		if p.Line <= len(of) && !underSecret(of[:p.Line]) {
-			p.Source = string(bytes.TrimRight(of[p.Line-1], "\r"))
+			p.Source = strings.ReplaceAll(strings.ToValidUTF8(string(bytes.TrimRight(of[p.Line-1], "\r")), "\ufffd"), "\x00", "\ufffd")
 		}
 	}
 	return list
 }
 
-// read returns what was read of a file of the fleet.
+// read returns what a file of the fleet says.
 func (l *loader) read(name string) []byte {
-	i := slices.IndexFunc(l.files, func(src *source) bool { return src.name == name })
-	for _, t := range l.kept {
-		if t.Path == l.files[i].path {
-			return t.Data
-		}
-	}
-	return nil
+	return l.files[slices.IndexFunc(l.files, func(src *source) bool { return src.name == name })].text
 }
 
 var secretKey = pattern(`\b(?:env|webhook|url|token)["']? *:`)

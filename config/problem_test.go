@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heartbeat/hook/client"
 )
 
 // problemsOf loads a text and returns its problems without the file's name.
@@ -78,10 +80,10 @@ func TestAgentFields(t *testing.T) {
 		{`timeout: "1.5"`, `has no unit (write 1.5s or 1.5m, or none)`},
 		{`idle-interval: 5`, `"5" has no unit (write 5s or 5m)`},
 		{`idle-interval: 31d`, `31d is too long (at most 30d)`},
-		{`idle-interval: none`, `"none" is not a duration (for example 30s, 10m, 2h or 1d)`},
+		{`idle-interval: none`, `"none" is not a duration (for example 30s, 10m, 2h, 1d or 1w)`},
 		{`idle-interval: 0s`, `0s is too short (more than 0)`},
 		{`timeout: -5m`, `-5m is too short (more than 0, or none)`},
-		{`timeout: soon`, `"soon" is not a duration (for example 30s, 10m, 2h or 1d, or none)`},
+		{`timeout: soon`, `"soon" is not a duration (for example 30s, 10m, 2h, 1d or 1w, or none)`},
 		{`timeout: 1d-3h`, `"1d-3h" is not a duration`},
 		{`timeout: 99999999d`, `is too long`},
 		{`timeout: 9999999h`, `9999999h is too long (at most 365d)`},
@@ -98,7 +100,8 @@ func TestAgentFields(t *testing.T) {
 		{`background: none`, `allowed: wait, ignore`},
 		{`settings: user`, `allowed: project, local, flag, only`},
 		{`foreign-stop-hooks: block`, `allowed: learn, gate, free`},
-		{`permissions: {mode: auto}`, `agents.a.permissions.mode: "auto" is not allowed (allowed: dontAsk, default, acceptEdits, plan, bypassPermissions)`},
+		{`permissions: {mode: auto}`, `5:25: agents.a.permissions.mode: "auto" is not allowed: a person is asked about compound commands, and nobody is there (allowed: dontAsk, default, acceptEdits, bypassPermissions)`},
+		{`permissions: {mode: plan}`, `5:25: agents.a.permissions.mode: "plan" is not allowed: nothing may change a file until a person approves a plan, and nobody is there (allowed: dontAsk, default, acceptEdits, bypassPermissions)`},
 		{`permissions: {alow: [Read]}`, `5:19: agents.a.permissions.alow: unknown key (did you mean allow?)`},
 		{`permissions: {allow: Read}`, `must be a list, not "Read" (for example [Read, "Bash(git *)"])`},
 		{`permissions: {allow: [Read, ""]}`, `agents.a.permissions.allow[1]: is blank`},
@@ -137,11 +140,13 @@ func TestAgentFields(t *testing.T) {
 		{`timezone: Europe/Atlantis`, `the time zone "Europe/Atlantis" is not known`},
 		{`inbox: ~root/in`, `only your own ~ is supported`},
 		{`inbox: "${HEARTBEAT_TEST_NOT_SET}/in"`, `the variable HEARTBEAT_TEST_NOT_SET is not set`},
-		{`inbox: $HOME/in`, `agents.a.inbox: $HOME/in is not expanded (write ${HOME} for a variable)`},
-		{`env-file: "${HOME/x"`, `${HOME/x is not expanded (write ${NAME} for a variable)`},
+		{`inbox: "${HEARTBEAT_TEST:-x}/in"`, `${HEARTBEAT_TEST:-x} is not expanded (write ${NAME}, without a default, for a variable)`},
+		{`inbox: "$$$HOME/in"`, `$$$HOME/in is not expanded`},
+		{`inbox: $HOME/in`, `agents.a.inbox: $HOME/in is not expanded (write ${HOME} for a variable, or $$ for a $ in a name)`},
+		{`env-file: "${HOME/x"`, `${HOME/x is not expanded (write ${NAME} for a variable, or $$ for a $ in a name)`},
 		{`trigger: {cron: "@daily", prompt-file: $(pwd)/x}`, `$(pwd)/x is not expanded`},
 		{`timezone: 5`, `agents.a.timezone: 5 must be a string (write "5")`},
-		{`max-attempts: "3"`, `agents.a.max-attempts: "3" is a string (write it without quotes)`},
+		{`max-attempts: "3"`, `agents.a.max-attempts: "3" is a string (write 3, without quotes)`},
 		{`trigger: {cron: "@daily", prompt: x, seconds: "true"}`, `"true" is a string (write it without quotes)`},
 		{`timeout: +5s`, `"+5s" is not a duration`},
 		{`max-attempts: 3000000000`, `3000000000 is too large (at most 2147483647)`},
@@ -272,7 +277,7 @@ func TestWholeFile(t *testing.T) {
 		{"version: 1\nagents:\n\ta: b\n", "(YAML is indented with spaces)"},
 		{"version: 1\nagents:\n  a:\n    dir: x\n    trigger:\n      cron: * * * * *\n", "6:7: did not find expected alphabetic or numeric character (put it in quotes: a bare * begins an alias)"},
 		{"version: 1\nagents: {a: {dir: *x}}\n", "2:1: unknown anchor 'x' referenced"},
-		{"version: 1\nx: \xff\n", "2:1: invalid "},
+		{"version: 1\nx: \xff\n", "2:4: it is not UTF-8 (save it as UTF-8)"},
 		{"version: 1\nx: \x01\n", "2:1: control characters are not allowed"},
 		{"version: 1\nagents: {a: {}}\n", "2:10: agents.a.dir: is missing (write dir: DIRECTORY)"},
 		{"version: 1\nagents: {a: x}\n", `2:13: agents.a: must be a mapping, not "x"`},
@@ -342,7 +347,7 @@ agents:
 `
 	want := []string{
 		`3:12: defaults.timeout: "5" has no unit (write 5s or 5m, or none)`,
-		`4:23: defaults.permissions.mode: "x" is not allowed (allowed: dontAsk, default, acceptEdits, plan, bypassPermissions)`,
+		`4:23: defaults.permissions.mode: "x" is not allowed (allowed: dontAsk, default, acceptEdits, bypassPermissions)`,
 		`4:32: defaults.permissions.deny: must be a list, not "y" (for example [Read, "Bash(git *)"])`,
 		`5:12: defaults.env.1: "1" is not the name of a variable (letters, digits and _, no digit first)`,
 		`6:19: defaults.trigger.cron: "x": it has 1 field (write five: minute, hour, day of month, month, day of week, for example "*/15 9-18 * * 1-5")`,
@@ -461,6 +466,17 @@ func TestCommandLinesBecomeLists(t *testing.T) {
 		got := problemsOf(t, write(t, "version: 1\nagents:\n  one: {dir: one, trigger: {"+line+"}}\n"))
 		if len(got) != 1 || !strings.HasSuffix(got[0], want) {
 			t.Errorf("%s: %q, want %s", line, got, want)
+		}
+	}
+}
+
+// TestEachPermissionModeIsJudged: one of the client's modes is allowed, or it is said for what
+// the client would wait.
+func TestEachPermissionModeIsJudged(t *testing.T) {
+	t.Parallel()
+	for _, mode := range client.Claude.Modes {
+		if allowed := slices.Contains(unattended, mode); allowed == (client.Claude.Attended[mode] != "") {
+			t.Errorf("%s: allowed is %v, and the client waits for %q", mode, allowed, client.Claude.Attended[mode])
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -108,16 +109,24 @@ func (l *loader) promptFile(p place) (string, bool) {
 	}
 	l.names(p, name)
 	text, err := l.shelf.prompt(name)
-	switch {
-	case err != nil:
+	if err != nil {
 		l.problem(p, err.Error(), cmp.Or(mended(err, name), "paths are relative to this file"))
-		return "", false
-	case strings.TrimSpace(text) == "":
-		l.problem(p, name+" is blank", "")
 		return "", false
 	}
 	l.keep(name, []byte(text))
-	return strings.TrimRight(text, "\r\n"), true
+	data, err := Written([]byte(text))
+	switch {
+	case err != nil:
+		l.problem(p, fmt.Sprintf("cannot read prompt %s: %v", name, err), "")
+		return "", false
+	case len(bytes.TrimSpace(data)) == 0:
+		l.problem(p, name+" is blank", "")
+		return "", false
+	}
+	if line, left := leftOfMerge(data); line > 0 {
+		l.warn(p, fmt.Sprintf("%s, line %d: %s%s", name, line, conflict, left), conflictHint)
+	}
+	return strings.TrimRight(string(data), "\r\n"), true
 }
 
 func readPrompt(name string) (string, error) {

@@ -19,7 +19,7 @@ const (
 
 // rate reads how often a trigger may fire.
 func (l *loader) rate(t table) Rate {
-	p, text, ok := l.wordOf(t, "rate")
+	p, text, ok := l.figure(t, "rate")
 	if !ok {
 		return Rate{}
 	}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -46,7 +47,7 @@ type shelf interface {
 	real(path string) (string, error)
 	read(path string) ([]byte, error)
 	prompt(path string) (string, error)
-	// glob returns the paths of the files in dir that match, in any order.
+	// glob returns the paths of the files in dir that match and are taken, in any order.
 	glob(dir, pattern string) ([]string, error)
 }
 
@@ -61,6 +62,7 @@ func (disk) prompt(path string) (string, error) { return readPrompt(path) }
 
 func (disk) glob(dir, pattern string) ([]string, error) {
 	found, err := doublestar.Glob(os.DirFS(dir), pattern, doublestar.WithFilesOnly())
+	found = slices.DeleteFunc(found, func(name string) bool { return !takes(pattern, name) })
 	for i := range found {
 		found[i] = filepath.Join(dir, filepath.FromSlash(found[i]))
 	}
@@ -93,7 +95,7 @@ func (r recalled) glob(dir, pattern string) ([]string, error) {
 	var found []string
 	for _, t := range r {
 		below, ok := strings.CutPrefix(t.Path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
-		if ok && doublestar.MatchUnvalidated(pattern, filepath.ToSlash(below)) {
+		if below = filepath.ToSlash(below); ok && doublestar.MatchUnvalidated(pattern, below) && takes(pattern, below) {
 			found = append(found, t.Path)
 		}
 	}

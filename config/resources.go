@@ -78,7 +78,7 @@ func (l *loader) cores(t table, key string) float64 {
 // decimal reads a number from least to most; 0: there is none. what it is stands in
 // the problems, with a hint for one that is no number and one that is out of range.
 func (l *loader) decimal(t table, key string, least, most float64, what, form, span string) float64 {
-	p, text, ok := l.wordOf(t, key)
+	p, text, ok := l.figure(t, key)
 	if !ok {
 		return 0
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"heartbeat/sources"
 )
 
 // Tags of YAML's scalars. A date counts as a string, as in JSON.
@@ -33,6 +34,7 @@ func (l *loader) word(p place) (string, bool) {
 	case strings.ContainsRune(n.Value, 0):
 		l.problem(p, "holds a NUL character", "remove it")
 	default:
+		l.cutAtHash(p)
 		return n.Value, true
 	}
 	return "", false
@@ -125,6 +127,30 @@ func (l *loader) wordOf(t table, key string) (p place, text string, ok bool) {
 	return p, text, ok
 }
 
+// figure reads the word of a key that is a number, perhaps with a unit. A bare number
+// with zeros in front is refused: it is octal for YAML 1.1 and decimal for YAML 1.2, by
+// which editors go.
+func (l *loader) figure(t table, key string) (p place, text string, ok bool) {
+	p, text, ok = l.wordOf(t, key)
+	if ok && !isText(p) && zeros().MatchString(text) {
+		l.problem(p, text+" begins with 0: some programs read that as octal, others as decimal", "write "+withoutZeros(text))
+		return p, text, false
+	}
+	return p, text, ok
+}
+
+var zeros = pattern(`^[-+]?0[0-9_]`)
+
+// withoutZeros returns a number as it is written without zeros in front.
+func withoutZeros(text string) string {
+	sign := text[:len(text)-len(strings.TrimLeft(text, "-+"))]
+	text = strings.TrimLeft(text[len(sign):], "0_")
+	if text == "" || text[0] < '0' || text[0] > '9' {
+		text = "0" + text
+	}
+	return sign + text
+}
+
 // enum reads one of the allowed words.
 func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T) T {
 	p, text, ok := l.wordOf(t, key)
@@ -165,14 +191,14 @@ func (l *loader) boolean(t table, key string) bool {
 
 // number reads an integer of at least least.
 func (l *loader) number(t table, key string, otherwise, least int) int {
-	p, text, ok := l.wordOf(t, key)
+	p, text, ok := l.figure(t, key)
 	if !ok {
 		return otherwise
 	}
 	n, ok := integer(p)
 	switch {
 	case !ok && isText(p) && digits().MatchString(text):
-		l.problem(p, fmt.Sprintf("%q is a string", cut(text)), "write it without quotes")
+		l.problem(p, fmt.Sprintf("%q is a string", cut(text)), "write "+withoutZeros(text)+", without quotes")
 	case !ok:
 		l.problem(p, fmt.Sprintf("%q is not a whole number", cut(text)), fmt.Sprintf("for example %d", otherwise))
 	case n < int64(least):
@@ -201,7 +227,7 @@ var percentForm = pattern(`^([1-9][0-9]?|100)%$`)
 
 // percent reads a percentage from 1% to 100%; 0 is none.
 func (l *loader) percent(t table, key string) int {
-	p, text, ok := l.wordOf(t, key)
+	p, text, ok := l.figure(t, key)
 	if !ok || text == "none" {
 		return 0
 	}
@@ -223,7 +249,7 @@ var sizeForm = pattern(`^(\d{1,12}) ?([A-Za-z]*)$`)
 
 // size reads a number of bytes: 65536, 64KiB, 1MiB, 500kB, 1MB, 2GiB.
 func (l *loader) size(t table, key string, otherwise, least, most int64) int64 {
-	p, text, ok := l.wordOf(t, key)
+	p, text, ok := l.figure(t, key)
 	if !ok {
 		return otherwise
 	}
@@ -275,9 +301,9 @@ type bounds struct {
 	why   string
 }
 
-// duration reads a Go duration, with d for days. A unit is required.
+// duration reads a length of time, as sources.ParseLength does.
 func (l *loader) duration(t table, key string, otherwise time.Duration, b bounds) time.Duration {
-	p, text, ok := l.wordOf(t, key)
+	p, text, ok := l.figure(t, key)
 	if !ok {
 		return otherwise
 	}
@@ -319,34 +345,25 @@ const day = 24 * time.Hour
 
 func days(d time.Duration) string { return strconv.FormatInt(int64(d/day), 10) + "d" }
 
-// durationForm is a Go duration without a sign, with days in front: 7d, 1d12h.
-var durationForm = pattern(`^(?:([0-9]+(?:\.[0-9]+)?)d)?((?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:h|ms|m|s|us|µs|μs|ns))*)$`)
-
 var unitless = pattern(`^[-+]?[0-9.]+$`)
 
-// parseDuration reads a duration, which may be negative. One that is too long to
-// count becomes the longest.
+// parseDuration reads a duration, which may be negative.
 func parseDuration(text string) (time.Duration, error) {
 	positive, negative := strings.CutPrefix(text, "-")
-	m := durationForm().FindStringSubmatch(positive)
+	d, err := sources.ParseLength(positive)
 	switch {
 	case unitless().MatchString(text):
 		return 0, fmt.Errorf("%q has no unit", cut(text))
-	case m == nil || positive == "":
-		return 0, fmt.Errorf("%q is not a duration", cut(text))
+	case err != nil:
+		return 0, fmt.Errorf("%q %w", cut(text), err)
 	case negative:
 		return -1, nil
 	}
-	days, _ := strconv.ParseFloat(cmp.Or(m[1], "0"), 64)
-	d, err := time.ParseDuration(cmp.Or(m[2], "0s"))
-	if err != nil || days*float64(day)+float64(d) > math.MaxInt64/2 {
-		return math.MaxInt64, nil
-	}
-	return d + time.Duration(days*float64(day)), nil
+	return d, nil
 }
 
-// ParseDuration reads a duration as the file has it: Go's form, with d for days. A unit is
-// required, but for 0; the error says what to write.
+// ParseDuration reads a duration as the file has it. A unit is required, but for 0; the
+// error says what to write.
 func ParseDuration(text string) (time.Duration, error) {
 	if text == "0" {
 		return 0, nil
@@ -372,5 +389,5 @@ func durationHint(text string, b bounds) string {
 		}
 		return "write " + text + "s or " + text + "m" + none
 	}
-	return "for example 30s, 10m, 2h or 1d" + none
+	return "for example 30s, 10m, 2h, 1d or 1w" + none
 }

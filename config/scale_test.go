@@ -55,6 +55,7 @@ func BenchmarkLoadTenThousandAgents(b *testing.B) {
 // has a place in the file, and that what is accepted is usable.
 func FuzzParse(f *testing.F) {
 	f.Add(Starter())
+	f.Add(Reference())
 	f.Add(many(3))
 	for _, s := range []string{
 		"", "a: &a [*a]", "agents: &a {<<: *a, b: *a}", "version: 1\nagents: {a: {dir: x, timeout: 1d}}", "? {a: b}\n: c", "- 1\n---\n- 2", "\t", "\xff", "a: !!binary x",

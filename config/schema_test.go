@@ -112,6 +112,7 @@ func generate(t *testing.T) []byte {
 		of  *generator.Schema
 	}{
 		{"defaults", root},
+		{"approvals", root},
 		{"groups", root},
 		{"notify", root},
 		{"agents", root},
@@ -235,7 +236,7 @@ func orNothing(s *generator.Schema) *generator.Schema {
 	return either(s, &generator.Schema{Type: "null"})
 }
 
-const durations = `^([0-9]+(\.[0-9]+)?d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(h|ms|m|s|us|µs|μs|ns))*$`
+const durations = `^([0-9]+(\.[0-9]+)?w)?([0-9]+(\.[0-9]+)?d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(h|ms|m|s|us|µs|μs|ns))*$`
 
 // scalars describes the kinds of values that are no Go kind.
 func scalars(t reflect.Type) *generator.Schema {
@@ -259,7 +260,7 @@ func scalars(t reflect.Type) *generator.Schema {
 	case reflect.TypeFor[filledText]():
 		return text(`\S`, nul)
 	case reflect.TypeFor[pathText]():
-		return text(`\S`, `^~[^/]|\$([A-Za-z_(]|\{[^}]*$)|`+control)
+		return text(`\S`, `^~[^/]|(^|[^$])(\$\$)*\$([A-Za-z_(]|\{[^}]*$)|`+control)
 	case reflect.TypeFor[kickoffText]():
 		return text(`^\s*[^\s/-]`, `[\x00-\x08\x0b-\x1f\x7f-\x9f]`)
 	case reflect.TypeFor[webhookPath]():
@@ -400,27 +401,34 @@ func conforms(t *testing.T, s *jsonschema.Schema, text []byte) error {
 
 var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```")
 
-// TestWhatWeShowConforms: examples, the starter, the README's files and the
-// one with every field.
+// TestWhatWeShowConforms: examples, the starter, the files in the README and docs, and
+// the one with every field.
 func TestWhatWeShowConforms(t *testing.T) {
 	t.Parallel()
-	shown := map[string][]byte{"the starter": Starter(), "every field": []byte(everyField)}
+	shown := map[string][]byte{"the starter": Starter(), "the reference": Reference(), "every field": []byte(everyField)}
 	files, err := filepath.Glob("../examples/*/*.yaml")
 	if err != nil || len(files) < 2 {
 		t.Fatal(files, err)
 	}
-	for _, file := range append(files, "../README.md") {
+	for _, file := range files {
+		if shown[file], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	documents, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(documents) == 0 {
+		t.Fatal(documents, err)
+	}
+	for _, file := range append(documents, "../README.md") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown[file] = data
+		for i, block := range yamlBlock.FindAllSubmatch(data, -1) {
+			text := bytes.ReplaceAll(block[2], append([]byte("\n"), block[1]...), []byte("\n"))
+			shown[fmt.Sprint(file, " block ", i)] = bytes.TrimPrefix(text, block[1])
+		}
 	}
-	for i, block := range yamlBlock.FindAllSubmatch(shown["../README.md"], -1) {
-		text := bytes.ReplaceAll(block[2], append([]byte("\n"), block[1]...), []byte("\n"))
-		shown[fmt.Sprint("README block ", i)] = bytes.TrimPrefix(text, block[1])
-	}
-	delete(shown, "../README.md")
 	if len(shown) < 5 {
 		t.Errorf("only %d files", len(shown))
 	}
@@ -429,7 +437,7 @@ func TestWhatWeShowConforms(t *testing.T) {
 		if err := conforms(t, s, text); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if strings.HasPrefix(name, "README") {
+		if strings.Contains(name, ".md block ") {
 			if _, err := parseText("/nonexistent/heartbeat.yaml", text); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -458,6 +466,8 @@ func declare(path, value string) string {
 	switch def {
 	case "file":
 		return strings.TrimPrefix(with+"\n", ", ") + agent("")
+	case "approval":
+		return agent(", approvals: {always: [read]" + with + "}")
 	case "resource":
 		return agent(", resources: {cpu: 1" + with + "}")
 	case "until":
@@ -636,11 +646,11 @@ func TestEveryKeyIsTried(t *testing.T) {
 	}
 }
 
-// TestStarterNamesEveryKey: who reads the starter file has seen all there is,
-// and its defaults are the defaults.
-func TestStarterNamesEveryKey(t *testing.T) {
+// TestTheReferenceNamesEveryKey: who reads it has seen all there is, and its defaults are
+// the defaults.
+func TestTheReferenceNamesEveryKey(t *testing.T) {
 	t.Parallel()
-	text := string(Starter())
+	text := string(Reference())
 	for _, key := range slices.Concat(topKeys, agentKeys, permissionKeys, resourceKeys, allowanceKeys, targetKeys, pingKeys, untilKeys, keys[budgetKeySet](), triggerKeys) {
 		if key == "triggers" { // named in a sentence
 			continue

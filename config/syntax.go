@@ -22,6 +22,10 @@ var (
 func (l *loader) syntax(file place, err error, data []byte) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	lines := bytes.Split(data, []byte("\n"))
+	if i := slices.IndexFunc(lines, func(line []byte) bool { return string(line) == "=======" }); i >= 0 { // others would be found before
+		l.problem(file.of(&yaml.Node{Line: i + 1, Column: 1}, ""), conflict+"=======", conflictHint)
+		return
+	}
 	line := 0
 	if m := syntaxLine().FindStringSubmatch(message); m != nil {
 		message = message[len(m[0]):]

@@ -277,6 +277,8 @@ func (l *loader) pattern(p place, pattern string) {
 		l.problem(p, fmt.Sprintf("%q never matches", cut(pattern)), "write "+path.Clean(pattern))
 	case parts[0] == ".heartbeat":
 		l.problem(p, "heartbeat's own files change all the time", "watch another directory")
+	default:
+		l.claims.watched = append(l.claims.watched, watched{where: p, pattern: pattern})
 	}
 }
 

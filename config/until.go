@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"heartbeat/orchestrator/proof/guard"
+	"heartbeat/hook"
 )
 
 // Until says when a prompt is done: its check passes. It is plain data, so that two
@@ -92,7 +92,7 @@ func (a *Agent) LongestCheck() time.Duration {
 		}
 	}
 	if longest > 0 {
-		longest += guard.Longest
+		longest += hook.LongestPause
 	}
 	return longest
 }
@@ -160,7 +160,7 @@ func (l *loader) approvers(p place) []string {
 	for i, name := range names {
 		switch {
 		case !approverName(name):
-			l.problem(p.here(), fmt.Sprintf("%q is no name", cut(name)), "a name has letters, digits, dots, dashes and underscores, like release")
+			l.problem(p.here(), fmt.Sprintf("%q is not a name", cut(name)), "a name has letters, digits, dots, dashes and underscores, like release")
 		case slices.Contains(names[:i], name):
 			l.problem(p.here(), fmt.Sprintf("%q is named twice", name), "")
 		}

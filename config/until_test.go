@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heartbeat/orchestrator/proof/guard"
+	"heartbeat/hook"
 )
 
 func TestUntil(t *testing.T) {
@@ -57,7 +57,7 @@ agents:
 	if argv := strings.Join(own.Until.Argv(), " "); !filepath.IsAbs(argv) {
 		t.Errorf("it runs %q", argv)
 	}
-	if u := own.Triggers[0].Until; u.CheckTimeout != time.Hour || own.LongestCheck() != time.Hour+guard.Longest {
+	if u := own.Triggers[0].Until; u.CheckTimeout != time.Hour || own.LongestCheck() != time.Hour+hook.LongestPause {
 		t.Errorf("the trigger's is %+v, the longest %s", u, own.LongestCheck())
 	}
 	if own.Triggers[1].Until != nil {

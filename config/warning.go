@@ -1,9 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 
+	"heartbeat/hook/owned"
 	"heartbeat/hook/settings"
 	"heartbeat/sources"
 )
@@ -43,8 +46,11 @@ func (l *loader) unusable() {
 // others can read is not replaced: the sender has its secret.
 func SecretCure(file string, err error) string {
 	quoted := settings.Quote(file)
-	if errors.Is(err, errNotPrivate) {
-		return "chmod 600 " + quoted + ", or make another secret if somebody may have read it"
+	if e, ok := errors.AsType[*owned.Error](err); ok {
+		return cmp.Or(e.Fix, "chmod 600") + " " + quoted + ", or make another secret if somebody may have read it"
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return "let this user read it, or the group that this user is in"
 	}
 	return "(umask 077; openssl rand -hex 32 > " + quoted + "), and give the sender the same secret"
 }

@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"heartbeat/sources"
+	requests "heartbeat/sources/webhook"
 )
 
 // webhook is a trigger that requests reach, with its places in the file.
@@ -56,7 +57,29 @@ func (l *loader) webhook(at place, t table, prompt string) *WebhookTrigger {
 	if p, ok := t["match"]; ok {
 		w.Match = l.match(p)
 	}
+	if service := w.replayable(); service != "" {
+		l.warn(t["webhook"], "whoever has seen a request of "+service+" can send it again: its signature covers the body alone, not its id or its time",
+			`write key: with what the body says of the event, for example key: "{{.JSON.action}} {{.JSON.issue.id}} {{.JSON.issue.updated_at}}"; it counts for 7 days`)
+	}
 	return w
+}
+
+// replayable returns the service whose requests can be sent again with another id and be
+// another prompt, as far as the trigger says whose they are; "": nothing says so.
+func (w *WebhookTrigger) replayable() (service string) {
+	if w.SecretFile == "" || strings.Contains(w.Key, ".JSON") || strings.Contains(w.Key, ".Body") {
+		return ""
+	}
+	says := []string{w.Path, w.Prompt, w.Key}
+	for _, c := range w.Match {
+		says = append(says, c.Header)
+	}
+	for _, text := range says {
+		if service = requests.SignsBodyAlone(text); service != "" {
+			return service
+		}
+	}
+	return ""
 }
 
 // backup is a poll that backs up a webhook, with the place of the webhook's name.
@@ -169,8 +192,7 @@ func (l *loader) reachable() {
 const leastShared, mostShared = 16, 4096
 
 // ReadSecret reads a secret: all of a file but for the blanks around it. The file
-// must be a regular file that only its owner can read or write (0600). Errors never
-// quote it.
+// must be a regular file that nobody else can read or change. Errors never quote it.
 func ReadSecret(file string) ([]byte, error) {
 	data, err := readPrivate(file)
 	if err != nil {

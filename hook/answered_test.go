@@ -27,7 +27,6 @@ func TestEachStopsAnswerIsNoted(t *testing.T) {
 			l.quietly(client.Stop, fields{"stop_hook_active": true})
 		}, "gave ENTRY: |gave ENTRY, DONE: |let-go, DONE: drained"},
 		"it did not arrive": {nil, []string{"one"}, func(l *lab) {
-			l.soon()
 			l.handsOver("one", nil)
 			l.event(client.Stop, nil)
 		}, "gave ENTRY: |gave-again ENTRY: "},

@@ -19,6 +19,12 @@ func readClock() Clock {
 	return Clock{Wall: time.Now(), Uptime: up, Boot: boot}
 }
 
+// Boot is the id of the machine's present start; "": the system does not tell.
+func Boot() string {
+	_, boot := uptime()
+	return boot
+}
+
 // stepped is how far the wall clock must be off to count as set. Smaller
 // differences come from reading two clocks, or from a slow correction.
 const stepped = time.Second

@@ -2,59 +2,18 @@ package hook
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 
-	"heartbeat/hook/client"
 	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
-// wallTime is one in our files, and in the client's.
-var wallTime = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[^"]*"`)
-
-// setClock makes it look as if the wall clock had been set by d: what was noted
-// before is as far off.
+// setClock makes it look as if the wall clock had been set by d.
 func (l *lab) setClock(d time.Duration) {
 	l.t.Helper()
-	files, err := filepath.Glob(filepath.Join(l.home, "*"))
-	hidden, err2 := filepath.Glob(filepath.Join(l.home, ".*"))
-	if err != nil || err2 != nil {
-		l.t.Fatal(err, err2)
-	}
-	for _, path := range append(append(files, hidden...), l.transcript) {
-		info, err := os.Lstat(path)
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		moved := wallTime.ReplaceAllFunc(data, func(text []byte) []byte {
-			at, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(text))
-			if err != nil || at.Year() < 1000 {
-				return text
-			}
-			return []byte(at.Add(-d).Format(`"` + time.RFC3339Nano + `"`))
-		})
-		if err := os.WriteFile(path, moved, 0o600); err != nil {
-			l.t.Fatal(err)
-		}
-		at := info.ModTime().Add(-d)
-		if err := os.Chtimes(path, at, at); err != nil {
-			l.t.Fatal(err)
-		}
-	}
-}
-
-// steps are what a time server, a person or a suspended machine sets a clock by.
-var steps = []time.Duration{
-	-30 * 365 * 24 * time.Hour, -25 * time.Hour, -time.Hour, -3 * time.Second, 0, 3 * time.Second, time.Hour, 30 * 365 * 24 * time.Hour,
+	clienttest.SetClock(l.t, d, l.home, l.transcript)
 }
 
 // Finished work came again when the clock had been set back meanwhile: the Stop
@@ -62,7 +21,7 @@ var steps = []time.Duration{
 // transcript's proof for an older one.
 func TestAClockThatIsSetRepeatsNothing(t *testing.T) {
 	t.Parallel()
-	for _, d := range steps {
+	for _, d := range clienttest.ClockSteps {
 		t.Run(fmt.Sprint("the next Stop, ", d), func(t *testing.T) {
 			t.Parallel()
 			l := begin(t, []string{"one", "two", "three"})
@@ -91,25 +50,13 @@ func TestAClockThatIsSetRepeatsNothing(t *testing.T) {
 				t.Errorf("arrived: %v", a)
 			}
 		})
-		t.Run(fmt.Sprint("hand-wired, ", d), func(t *testing.T) {
-			t.Parallel()
-			o := newOld(t, "one\ntwo\nthree")
-			o.transcript = filepath.Join(o.home, "t.jsonl")
-			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
-			o.setClock(d)
-			blocks(t, o.stopWith(o.payload(client.Stop, fields{"stop_hook_active": true})), "two")
-			clienttest.Append(t, o.transcript, clienttest.UserLine(clienttest.Feedback+"two"))
-			o.setClock(d)
-			o.append("") // the last line's end
-			blocks(t, o.stopWith(o.payload(client.Stop, fields{"prompt_id": "P2"})), "three")
-		})
 	}
 }
 
 // What a session's record says has passed is what has passed.
 func TestAClockThatIsSetLetsNoTimePass(t *testing.T) {
 	t.Parallel()
-	for _, d := range steps {
+	for _, d := range clienttest.ClockSteps {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
 			ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }

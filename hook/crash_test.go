@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
+	"heartbeat/hook/harden"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/testbed"
 )
@@ -20,7 +21,7 @@ import (
 func TestNothingButAHandOverEndsWithTwo(t *testing.T) {
 	t.Parallel()
 	stages := []string{
-		"start", "fenced", "opened", "locked", "advanced", "acknowledged", "looked", "offered", "saved", "delivering", "waiting",
+		"start", "asked", "answered", "delivering", "delivered", "known",
 	}
 	type crash struct{ stage, kind string }
 	var all []crash
@@ -32,68 +33,32 @@ func TestNothingButAHandOverEndsWithTwo(t *testing.T) {
 	for _, c := range testbed.SampleOf(t, all, 2) {
 		t.Run(c.stage+" "+c.kind, func(t *testing.T) {
 			t.Parallel()
-			l := crashing(t, c.stage)
-			l.soon()
+			testbed.Played(t, testbed.Kills, 1)
+			l := crashing(t)
 			l.env = append(l.env, "HEARTBEAT_CRASH="+c.stage+":"+c.kind)
-			name, more := client.Stop, fields{"stop_hook_active": c.stage != "looked"}
-			if c.stage == "advanced" {
-				name = client.PreToolUse
-			}
-			r := l.event(name, more)
+			r := l.event(client.Stop, fields{"stop_hook_active": true})
 			if r.status == 2 || r.status == 0 && c.kind != "panic" {
 				t.Fatalf("%+v", r)
 			}
-			if c.stage != "start" && r.stderr != "" {
+			if given := c.stage == "delivered" || c.stage == "known"; c.stage != "start" && r.stderr != "" && !(given && r.stderr == "two") {
 				t.Errorf("stderr carries %q", r.stderr)
 			}
-			if c.stage != "start" && c.kind != "quit" && !strings.Contains(l.log(), "goroutine") {
+			if c.stage != "start" && c.kind == "panic" && !strings.Contains(l.log(), "goroutine") {
 				t.Errorf("hook.log has no stack: %q", l.log())
 			}
 		})
 	}
 }
 
-// crashing is a session whose next Stop passes the stage: an entry is taken,
-// or offered where the transcript is to be looked at, and another one queued,
-// unless the stage is waiting for one.
-func crashing(t *testing.T, stage string) *lab {
+// crashing is a session whose next Stop hands over its second entry.
+func crashing(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, persistent)
 	l.append("one", "two")
 	flight := l.offerFirst()
 	l.quietly(client.SessionStart, fields{"source": "startup"})
-	if stage != "looked" {
-		l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
-	}
-	if stage == "waiting" {
-		l.handsOver("two", nil)
-	}
+	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
 	return l
-}
-
-// TestCrashesInTheHandWiredForm: there a panic fails open, and other crashes
-// end with a signal.
-func TestCrashesInTheHandWiredForm(t *testing.T) {
-	t.Parallel()
-	type crash struct{ stage, kind, deliver string }
-	var all []crash
-	for _, stage := range []string{"start", "fenced", "locked", "offered", "delivering", "delivered"} {
-		for _, kind := range []string{"panic", "goroutine", "overflow", "quit"} {
-			for _, deliver := range []string{"json", "stderr"} {
-				all = append(all, crash{stage, kind, deliver})
-			}
-		}
-	}
-	for _, c := range testbed.SampleOf(t, all, 3) {
-		t.Run(c.stage+" "+c.kind+" "+c.deliver, func(t *testing.T) {
-			t.Parallel()
-			o := newOld(t, "one\n")
-			o.env = append(o.env, "HEARTBEAT_CRASH="+c.stage+":"+c.kind)
-			if r := o.stop("--deliver", c.deliver); r.status == 2 {
-				t.Errorf("%+v", r)
-			}
-		})
-	}
 }
 
 // TestSignalsWhileWaiting: the hook is told to end by its timeout (SIGTERM), by
@@ -101,7 +66,7 @@ func TestCrashesInTheHandWiredForm(t *testing.T) {
 func TestSignalsWhileWaiting(t *testing.T) {
 	t.Parallel()
 	for sig, status := range map[syscall.Signal]int{
-		syscall.SIGTERM: 0, syscall.SIGHUP: 0, syscall.SIGINT: 0, syscall.SIGQUIT: statusQuit,
+		syscall.SIGTERM: -1, syscall.SIGHUP: -1, syscall.SIGINT: -1, syscall.SIGQUIT: harden.StatusQuit,
 	} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
@@ -117,9 +82,10 @@ func TestSignalsWhileWaiting(t *testing.T) {
 			if out := cmd.Stderr.(*strings.Builder).String() + cmd.Stdout.(*strings.Builder).String(); out != "" {
 				t.Errorf("it said %q", out)
 			}
-			if r := l.record(); status == 0 && (r.Phase != Unattended || r.Waiter != (Process{})) {
-				t.Errorf("record: %+v", r)
-			}
+			until(t, "the shim to know", func() bool {
+				r := l.record()
+				return r.Phase == Unattended && r.Waiter == Process{}
+			})
 		})
 	}
 }
@@ -161,19 +127,19 @@ func (l *lab) stopsUntil(phase Phase, more fields) *exec.Cmd {
 	l.t.Helper()
 	cmd := l.stops(more)
 	until(l.t, "the hook to wait: "+string(phase), func() bool {
-		r, err := ReadRecord(l.home)
-		return err == nil && r.Phase == phase && r.Waiter.PID == cmd.Process.Pid
+		r := l.record()
+		return r.Phase == phase && r.Waiter.PID == cmd.Process.Pid
 	})
 	return cmd
 }
 
-// TestQuietKeepsTheStack: what the runtime prints goes to hook.log.
+// TestCrashTextGoesToTheLog, and no file of a core to the agent.
 func TestCrashTextGoesToTheLog(t *testing.T) {
 	t.Parallel()
-	l := crashing(t, "offered")
-	l.env = append(l.env, "HEARTBEAT_CRASH=offered:goroutine")
+	l := crashing(t)
+	l.env = append(l.env, "HEARTBEAT_CRASH=answered:panic")
 	r := l.event(client.Stop, nil)
-	if r.status != -1 || !strings.Contains(l.log(), "crash point offered") {
+	if r.status != 0 || !strings.Contains(l.log(), "crash point answered") {
 		t.Errorf("%+v\n%s", r, l.log())
 	}
 	if names, _ := os.ReadDir(l.home); len(names) == 0 || strings.Contains(l.files(), "core") {
@@ -186,10 +152,11 @@ func TestCrashTextGoesToTheLog(t *testing.T) {
 // of them twice, and each is acknowledged once.
 func TestKillAtEveryStageLosesNothing(t *testing.T) {
 	t.Parallel()
-	for _, stage := range []string{"start", "fenced", "opened", "locked", "acknowledged", "offered", "saved", "delivering", "delivered"} {
+	for _, stage := range []string{"start", "asked", "answered", "delivering", "delivered", "known"} {
 		t.Run(stage, func(t *testing.T) {
 			t.Parallel()
-			l := crashing(t, stage)
+			testbed.Played(t, testbed.Kills, 1)
+			l := crashing(t)
 			l.append("three")
 			given := map[string]int{"one": 1}
 			l.env = append(l.env, "HEARTBEAT_CRASH="+stage+":kill")

@@ -11,13 +11,15 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// evidence says whether the transcript shows the hand-over of the entry in flight.
+// evidence says whether the transcript shows the hand-over of the entry in flight and,
+// where that only names a file, that a tool has read it.
 type evidence int
 
 const (
 	notLooked evidence = iota
 	absent
 	present
+	unread // the name of the file arrived, and no tool has read it
 )
 
 // facts are everything that a decision depends on.
@@ -59,6 +61,9 @@ type decision struct {
 	// void is true when a turn that nobody handed over works on an entry that is being
 	// checked.
 	void bool
+	// unread is true when the session has not read the file in which the entry was handed
+	// over: another one is to begin with it.
+	unread bool
 	// again is true when the entry did not arrive, or its check has not passed, and it
 	// must be offered again.
 	again bool
@@ -243,7 +248,7 @@ func decideStop(r *Record, f facts) decision {
 		return decision{log: "the payload was cut off: nothing is acknowledged or handed over"}
 	}
 	r.PromptID = f.event.PromptID
-	running := running(f.event)
+	running := f.event.Running()
 	waits := r.Policy.Background != BackgroundIgnore && len(running) > 0
 	noteTasks(r, running, f.now)
 	if f.flight == nil {
@@ -265,7 +270,18 @@ func decideStop(r *Record, f facts) decision {
 		leave(r, Unattended, f.now)
 		return decision{log: "the session does not continue with entry " + f.flight.DeliveryID}
 	}
-	if f.flight.State == inbox.Offered && f.evidence != present {
+	if handover.ByFile(f.flight) {
+		switch {
+		case f.evidence == notLooked:
+			return decision{look: true, patience: client.Claude.Transcript.Behind}
+		case f.evidence == unread && !waits:
+			r.End(EndReleased, "it has not read the file in which its prompt was handed over", f.now)
+			leave(r, Ending, f.now)
+			return decision{unread: true, log: "entry " + f.flight.DeliveryID + " was not read: no tool has read " + f.flight.File +
+				", in which it was handed over. Another session begins with it, if it fits a command line. Do permissions deny Read?"}
+		}
+	}
+	if f.flight.State == inbox.Offered && f.evidence != present && f.evidence != unread {
 		handedOn := f.event.StopHookActive && continues(f) && !r.strangers()
 		switch {
 		case handedOn:
@@ -307,15 +323,7 @@ func noteTasks(r *Record, running []string, now time.Time) {
 
 // KeepReply cuts an agent's last message to what a session record keeps: a little
 // more than the outbox keeps, so that the outbox can tell that it was cut.
-func KeepReply(text string) string { return Cut(text, inbox.MaxReply+utf8.UTFMax) }
-
-// Cut returns at most limit bytes of a text without splitting a character.
-func Cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "")
-}
+func KeepReply(text string) string { return foreign.Cut(text, inbox.MaxReply+utf8.UTFMax) }
 
 // reply returns the agent's last message, or the one from before its background
 // tasks.

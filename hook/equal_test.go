@@ -20,7 +20,6 @@ func TestTheRecordOfAnEqualEntryBeforeProvesNothing(t *testing.T) {
 			l.handsOver("same", fields{"stop_hook_active": true})
 		},
 		"written much later": func(l *lab, first string) {
-			l.soon()
 			l.handsOver("same", fields{"stop_hook_active": true})
 			clienttest.Append(l.t, l.transcript, first)
 		},
@@ -31,7 +30,6 @@ func TestTheRecordOfAnEqualEntryBeforeProvesNothing(t *testing.T) {
 			clienttest.Append(t, l.transcript, clienttest.UserLine("something else"))
 			l.handsOver("same", nil)
 			written(l, clienttest.UserLine(clienttest.Feedback+"[x hook]: same"))
-			l.soon()
 			if f := l.flight(); f == nil || f.Attempt != 1 || handover.Arrived(*f) == inbox.Seen {
 				t.Fatalf("in flight %+v, %v", f, handover.Arrived(*f))
 			}

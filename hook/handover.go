@@ -4,27 +4,33 @@ import (
 	"errors"
 	"time"
 
+	"heartbeat/hook/ask"
+	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/process"
 )
 
 // goOn does the rest of a Stop: it hands over the next entry, lets the turn end, or
 // waits for work.
-func (t *tick) goOn(d decision) int {
+func (t *tick) goOn(d decision) {
 	var entry *inbox.Entry
 	if !d.again {
 		var ok bool
 		if entry, ok = t.next(); !ok {
-			return t.giveUp()
+			t.giveUp()
+			return
 		}
 	}
 	t.Record.settleLine()
 	switch proceed(t.Record, d.again || entry != nil, time.Now()) {
 	case handOver:
-		return t.handOver(entry)
+		t.handOver(entry)
 	case await:
-		return t.wait(d.again)
+		t.wait(d.again)
+	case approve, idleTick, desert:
+		t.ends()
 	}
-	return t.ends()
 }
 
 // next returns the next entry, or nil when none is queued. It returns false when
@@ -43,27 +49,33 @@ func (t *tick) next() (*inbox.Entry, bool) {
 
 // giveUp lets the turn end with nothing handed over, for the reason that was logged last;
 // no hook will hand anything to the session later.
-func (t *tick) giveUp() int {
+func (t *tick) giveUp() {
 	leave(t.Record, Unattended, time.Now())
 	t.answers(HeldBack, t.trouble)
 	t.save()
-	return 0
 }
 
 // handOver durably offers the entry, or the one in flight again when entry is nil,
 // and then gives it to the client.
-func (t *tick) handOver(entry *inbox.Entry) int {
-	if !lives(t.client) {
-		t.log("the client has ended: nothing is handed over")
-		return t.giveUp()
+func (t *tick) handOver(entry *inbox.Entry) {
+	if !process.Lives(t.client) || t.ctx.Err() != nil {
+		t.log("the client has ended, or its hook: nothing is handed over")
+		t.giveUp()
+		return
+	}
+	if entry != nil && entry.Unread && t.Record.worked() && handover.NeedsFile(t.event.Transcript, entry.Prompt) {
+		release(t.Record, "another session has to begin with its next prompt", time.Now())
+		t.ends()
+		return
 	}
 	answer, text, flight, err := t.offer(entry)
 	if err != nil {
 		t.log("%v", err)
-		return t.giveUp()
+		t.giveUp()
+		return
 	}
 	t.Record.HandOvers++
-	return t.speak(answer, text, flight)
+	t.speak(answer, text, flight)
 }
 
 // offer offers the entry, or the one in flight again when entry is nil, and returns the
@@ -81,22 +93,22 @@ func (t *tick) offer(entry *inbox.Entry) (a Answer, text string, f *inbox.InFlig
 			a = GaveOn
 		}
 	}
-	text, f, err = offer(t.Session, t.home, entry, again, o, t.last)
+	text, f, err = handover.Offer(t.Session, t.home, entry, again, o, t.last)
 	return a, text, f, err
 }
 
 // speak ends a Stop with a text for the next turn. offered is the entry that the
 // text is for, or nil. If the client did not get the text, the offer is taken back.
-func (t *tick) speak(a Answer, text string, offered *inbox.InFlight) int {
+func (t *tick) speak(a Answer, text string, offered *inbox.InFlight) {
 	leave(t.Record, Turn, time.Now())
 	t.Record.Spoke = true
 	t.answers(a, "")
 	how := t.Record.Policy.Deliver
 	t.save()
 	t.exit()
-	status, err := deliver(t.call, how, text)
+	err := t.deliver(how, text)
 	if err == nil {
-		return status
+		return
 	}
 	t.log("cannot hand over: %v", err)
 	if t.enter(lockPatience) {
@@ -108,13 +120,23 @@ func (t *tick) speak(a Answer, text string, offered *inbox.InFlight) int {
 		}
 		t.giveUp()
 	}
-	return status
+}
+
+// deliver gives the client a text in the way that the policy says.
+func (t *tick) deliver(how Deliver, text string) error {
+	if how == DeliverStderr {
+		return t.give(ask.Answer{Kind: ask.Prompt, Body: []byte(text)})
+	}
+	block, err := client.Claude.Hooks.Block(text)
+	if err != nil {
+		return err
+	}
+	return t.give(ask.Answer{Kind: ask.Print, Body: block})
 }
 
 // print writes an answer to stdout.
-func (t *tick) print(answer []byte) int {
-	if _, err := writeOnce(t.call.Stdout, answer); err != nil {
+func (t *tick) print(answer []byte) {
+	if err := t.give(ask.Answer{Kind: ask.Print, Body: answer}); err != nil {
 		t.log("cannot answer: %v", err)
 	}
-	return 0
 }

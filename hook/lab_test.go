@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,11 +17,16 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/ask"
 	"heartbeat/hook/client"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/process"
 	"heartbeat/internal/testbed"
 )
+
+// self names this process.
+func self() Process { return process.Of(os.Getpid()) }
 
 // built builds heartbeat-stop once, with the crash points.
 var built = sync.OnceValues(func() (string, error) {
@@ -49,6 +55,9 @@ func program(t testing.TB) string {
 // shim and its client.
 type lab struct {
 	t          testing.TB
+	live       *Live
+	caller     Process  // the client whose hooks they are
+	called     sync.Map // :: pid of a hook that asks or has asked → true
 	home       string
 	inbox      string
 	transcript string
@@ -69,8 +78,9 @@ func newLab(t testing.TB, change ...func(*Record)) *lab {
 	}
 	l.release = sync.OnceValue(release)
 	t.Cleanup(func() { l.release() })
+	l.caller = self()
 	l.env = []string{
-		"PATH=" + os.Getenv("PATH"), EnvSession + "=t0ken", EnvHome + "=" + home,
+		"PATH=" + os.Getenv("PATH"), ask.EnvSession + "=t0ken", ask.EnvSocket + "=" + socket(t), ask.EnvHome + "=" + home,
 		"CLAUDE_PID=" + strconv.Itoa(os.Getpid()),
 	}
 	r := &Record{
@@ -90,10 +100,67 @@ func newLab(t testing.TB, change ...func(*Record)) *lab {
 	for _, c := range change {
 		c(r)
 	}
-	if err := r.write(home); err != nil {
+	l.live = NewLive(r, home, "t0ken", inbox.Place{Inbox: l.inbox, Home: home})
+	if err := l.live.save(r); err != nil {
 		t.Fatal(err)
 	}
+	l.serve(l.getenv(ask.EnvSocket))
 	return l
+}
+
+// socket is a name for a session's socket: one in t.TempDir is too long.
+func socket(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "hooks.sock")
+}
+
+// serve answers the session's hooks, as its shim does.
+func (l *lab) serve(path string) {
+	l.t.Helper()
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	l.t.Cleanup(func() {
+		listener.Close()
+		cancel()
+		all.Wait()
+	})
+	all.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				l.live.Answer(ctx, conn, func() (Caller, error) { return Caller{Client: l.caller, Hook: l.calledBy(conn)}, nil })
+			})
+		}
+	})
+}
+
+// calledBy notes the hook at the other end of a connection.
+func (l *lab) calledBy(conn net.Conn) Process {
+	p := processAt(conn)
+	l.called.Store(p.PID, true)
+	return p
+}
+
+// getenv reads a lab's environment: the last of a name counts.
+func (l *lab) getenv(name string) (value string) {
+	for _, kv := range l.env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
 }
 
 // sessionLock is the lock that a live session's shim holds.
@@ -128,12 +195,17 @@ func (l *lab) run(cmd *exec.Cmd) result {
 	if err != nil && !errors.As(err, &exit) {
 		l.t.Fatal(err)
 	}
-	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(begin)}
+	return result{heard(cmd), stdout.String(), stderr.String(), time.Since(begin)}
 }
 
-// soon has the hooks that follow wait only a moment for what is written late: in most
-// tests nothing is.
-func (l *lab) soon() { l.env = append(l.env, "HEARTBEAT_SOONER=200ms") }
+// heard is the exit status that a client hears of: the shell of a generated entry says 2 for
+// ask.StatusPrompt.
+func heard(cmd *exec.Cmd) int {
+	if status := cmd.ProcessState.ExitCode(); status != ask.StatusPrompt {
+		return status
+	}
+	return client.StatusPrompt
+}
 
 // fields are a payload's fields beside the common ones.
 type fields map[string]any
@@ -185,22 +257,15 @@ func (l *lab) append(lines ...string) {
 	}
 }
 
-func (l *lab) record() *Record {
-	l.t.Helper()
-	r, err := ReadRecord(l.home)
-	if err != nil || r == nil {
-		l.t.Fatalf("record %v: %v", r, err)
-	}
-	return (*Record)(r)
-}
+func (l *lab) record() *Record { return l.live.Record().clone() }
 
 // change changes the record as the shim does.
 func (l *lab) change(f func(*Record)) {
 	l.t.Helper()
 	l.locked(func(held *inbox.Held) {
-		r := l.record()
-		f(r)
-		if err := Under(held, r, l.home).Save(); err != nil {
+		session := l.live.Under(held)
+		f(session.Record)
+		if err := session.Save(); err != nil {
 			l.t.Fatal(err)
 		}
 	})

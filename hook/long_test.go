@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,9 @@ import (
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
+
+// keptFiles is how many files of long prompts are kept beside the newest.
+const keptFiles = 4
 
 // fileOf returns the content of the file that a hand-over names, or fails.
 func (l *lab) fileOf(text string) string {
@@ -80,7 +84,6 @@ func TestALongPromptIsProvenByWhatNamesIt(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", client.MostWhole+1)
 	l := begin(t, []string{"one", long})
-	l.soon()
 	clienttest.Append(t, l.transcript, `{"type":"user","version":"2.1.332"}`+"\n")
 	first := l.event(client.Stop, nil)
 	l.fileOf(first.stderr)
@@ -89,43 +92,182 @@ func TestALongPromptIsProvenByWhatNamesIt(t *testing.T) {
 		t.Errorf("the second file ends with %q", got[len(got)-200:])
 	}
 	clienttest.Append(t, l.transcript, clienttest.UserLine(clienttest.Feedback+"[x hook]: "+again.stderr))
+	if f := l.flight(); handover.Arrived(*f) != inbox.Unseen {
+		t.Errorf("nothing has read it, and it has arrived: %v", handover.Arrived(*f))
+	}
+	clienttest.Append(t, l.transcript, tried("Read", again.stderr, false))
 	if f := l.flight(); handover.Arrived(*f) != inbox.Seen {
 		t.Errorf("it has not arrived: %v", handover.Arrived(*f))
 	}
 }
 
-// TestALongPromptWithoutItsFileIsNotHandedOver: it stays queued, as it was.
-func TestALongPromptWithoutItsFileIsNotHandedOver(t *testing.T) {
+// tried is a tool that was called with a text, and its result.
+func tried(tool, with string, fails bool) string {
+	line := func(role, block string) string {
+		return `{"type":"` + role + `","message":{"role":"` + role + `","content":[` + block + "]}}\n"
+	}
+	quoted, _ := json.Marshal(with)
+	return line("assistant", `{"type":"tool_use","id":"T-`+tool+`","name":"`+tool+`","input":{"what":`+string(quoted)+`}}`) +
+		line("user", fmt.Sprintf(`{"type":"tool_result","tool_use_id":"T-%s","content":"…","is_error":%t}`, tool, fails))
+}
+
+// TestALongPromptThatNobodyReadIsNotDone: a session that may not read the file ended its turn
+// as any other, and the prompt counted as done. Now its session ends, and another one begins
+// with it; whatever else the session has called was not for it.
+func TestALongPromptThatNobodyReadIsNotDone(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	l.append(strings.Repeat("x", client.MostWhole+1))
+	const other = "ls -l"
+	for name, tt := range map[string]struct {
+		lines func(file string) string // of the transcript, after the hand-over
+		done  bool
+	}{
+		"read":                    {func(f string) string { return tried("Read", f, false) }, true},
+		"read by a shell":         {func(f string) string { return tried("Bash", "cat .heartbeat/"+filepath.Base(f), false) }, true},
+		"read by a subagent":      {func(f string) string { return tried("Agent", "read "+f, false) }, true},
+		"refused, then otherwise": {func(f string) string { return tried("Read", f, true) + tried("Bash", f, false) }, true},
+		"refused":                 {func(f string) string { return tried("Read", f, true) }, false},
+		"refused, and worked":     {func(f string) string { return tried("Read", f, true) + tried("Bash", other, false) }, false},
+		"something else":          {func(string) string { return tried("Bash", other, false) }, false},
+		"nothing":                 {func(string) string { return "" }, false},
+		"named in its words":      {func(f string) string { return clienttest.UserLine("I see " + f) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, []string{"one", strings.Repeat("x", client.MostWhole+1), "three"})
+			clienttest.Append(t, l.transcript, `{"type":"user","version":"2.1.332"}`+"\n")
+			handed := l.event(client.Stop, nil).stderr
+			l.fileOf(handed)
+			file := l.flight().File
+			clienttest.Append(t, l.transcript, clienttest.UserLine(clienttest.Feedback+"[x hook]: "+handed)+tt.lines(file))
+			l.quietly(client.PreToolUse, fields{"tool_name": "Bash"})
+			if tt.done {
+				l.handsOver("three", fields{"stop_hook_active": true})
+				return
+			}
+			l.quietly(client.Stop, fields{"stop_hook_active": true})
+			r, f := l.record(), l.flight()
+			if f == nil || !f.Unread || r.Ruling == nil || r.Ruling.Why != EndReleased || !strings.Contains(r.Ruling.Detail, "has not read the file") {
+				t.Fatalf("in flight %.500q, ruling %+v", fmt.Sprint(f), r.Ruling)
+			}
+			l.locked(func(h *inbox.Held) {
+				i := inbox.Interruption{Policy: inbox.DeadLetter, MaxAttempts: 1, Counts: true, Arrived: handover.Arrived, Begins: handover.FitsArgument}
+				done, again, err := inbox.Orphaned{Held: h}.Recover(i)
+				if err != nil || done != inbox.Requeued || again.Repeats != 0 {
+					t.Errorf("%s, %v, after %d interruptions", done, err, again.Repeats)
+				}
+				if e, err := h.Next(); err != nil || !e.Unread || e.DeliveryID != f.DeliveryID {
+					t.Errorf("next: %.300q, %v", fmt.Sprint(e), err)
+				}
+			})
+		})
+	}
+}
+
+// TestALongPromptThatNobodyCanReadIsGivenUpAtOnce: what no command line carries went five
+// times by a file that no session read.
+func TestALongPromptThatNobodyCanReadIsGivenUpAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		prompt string
+		begins func(inbox.InFlight) bool
+	}{
+		"longer than an argument": {strings.Repeat("x", 120_000), handover.FitsArgument},
+		"changed by the client":   {strings.Repeat("x", client.MostWhole) + "\u200b", handover.FitsArgument},
+		"a kickoff of one's own":  {strings.Repeat("x", client.MostWhole+1), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, []string{"one", tt.prompt, "three"})
+			l.fileOf(l.unread())
+			l.locked(func(h *inbox.Held) {
+				i := inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: handover.Arrived, Begins: tt.begins, Cause: "released"}
+				if done, _, err := (inbox.Orphaned{Held: h}).Recover(i); done != inbox.DeadLettered || err != nil {
+					t.Errorf("%s, %v", done, err)
+				}
+				var dead []inbox.DeadEntry
+				for d, err := range h.DeadLetters() {
+					if err != nil {
+						t.Fatal(err)
+					}
+					dead = append(dead, d)
+				}
+				if len(dead) != 1 || dead[0].Reason != inbox.Unread || dead[0].Cause != "released" || !dead[0].Retryable() {
+					t.Errorf("dead letters: %.300q", fmt.Sprint(dead))
+				}
+				if e, err := h.Next(); err != nil || e.Prompt != "three" {
+					t.Errorf("next: %.300q, %v", fmt.Sprint(e), err)
+				}
+			})
+		})
+	}
+}
+
+// unread hands over the next entry by a file, and lets the session end its turn without
+// reading that. It returns the words of the hand-over.
+func (l *lab) unread() string {
+	l.t.Helper()
+	clienttest.Append(l.t, l.transcript, `{"type":"user","version":"2.1.332"}`+"\n")
+	handed := l.event(client.Stop, nil).stderr
+	clienttest.Append(l.t, l.transcript, clienttest.UserLine(clienttest.Feedback+"[x hook]: "+handed))
+	l.quietly(client.Stop, fields{"stop_hook_active": true})
+	return handed
+}
+
+// TestWhatNobodyHasReadBeginsASession: not the one that has done something else first, an
+// urgent prompt for example, nor is it handed over there by a file again.
+func TestWhatNobodyHasReadBeginsASession(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", client.MostWhole+1)
+	l := begin(t, []string{"one", long})
+	l.unread()
+	var first *inbox.Entry
 	l.locked(func(h *inbox.Held) {
-		e, err := h.Next()
-		if err != nil {
-			t.Fatal(err)
+		_, _, err := inbox.Orphaned{Held: h}.Recover(inbox.Interruption{Counts: true, Arrived: handover.Arrived, Begins: handover.FitsArgument})
+		if err == nil {
+			first, err = h.Next()
 		}
-		f, err := h.Offer(e, inbox.Offering{Via: inbox.ViaStop, File: filepath.Join(l.home, "..", "gone", "prompt-1.txt")})
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || !first.Unread {
+			t.Fatalf("%.300q, %v", fmt.Sprint(first), err)
 		}
-		if text, err := wording(h, f, e.Prompt); err == nil || text != "" {
-			t.Errorf("it is handed over as %.100q, %v", text, err)
+		// A launch that fails does not forget it, nor a session that is interrupted.
+		f, err := h.Offer(first, inbox.Offering{Via: inbox.ViaKickoff, Session: "S2"})
+		if err == nil && (!f.Unread || f.Repeat()) {
+			t.Errorf("offered: %.300q", fmt.Sprint(f))
 		}
-		if f, err := h.InFlight(); f != nil || err != nil {
-			t.Errorf("in flight %+v, %v", f, err)
+		if err == nil {
+			err = h.Withdraw()
+		}
+		if err == nil {
+			first, err = h.Next()
+		}
+		if err == nil {
+			_, err = h.Offer(first, inbox.Offering{Via: inbox.ViaKickoff, Session: "S2"})
+		}
+		if err == nil {
+			_, _, err = inbox.Orphaned{Held: h}.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Begins: handover.FitsArgument})
+		}
+		if err == nil {
+			first, err = h.Next()
+		}
+		if err != nil || !first.Unread {
+			t.Errorf("after another session: %.300q, %v", fmt.Sprint(first), err)
 		}
 	})
+	l.change(func(r *Record) { r.Phase, r.Ruling, r.Work, r.Acknowledged = Turn, nil, nil, 1 })
+	l.quietly(client.Stop, nil)
+	if r, f := l.record(), l.flight(); f != nil || r.Phase != Ending || r.Ruling == nil || r.Ruling.Why != EndReleased {
+		t.Errorf("in flight %.300q, phase %s, ruling %+v", fmt.Sprint(f), r.Phase, r.Ruling)
+	}
 }
 
 // TestOldFilesOfLongPromptsGo, whatever became of those.
 func TestOldFilesOfLongPromptsGo(t *testing.T) {
 	t.Parallel()
 	var lines []string
-	for range keptLong + 3 {
+	for range keptFiles + 3 {
 		lines = append(lines, strings.Repeat("x", client.MostWhole+1))
 	}
 	l := begin(t, append([]string{"one"}, lines...))
-	l.soon()
 	theirs := []string{"prompt-1.md", "prompt-a.txt", "prompt-x.txt", "prompt-20260101T000000.5Z.txt", "20260101T000000.000000000Z.txt"}
 	for _, name := range theirs {
 		if err := os.WriteFile(filepath.Join(l.home, name), nil, 0o600); err != nil {
@@ -144,75 +286,8 @@ func TestOldFilesOfLongPromptsGo(t *testing.T) {
 			t.Errorf("a file of somebody's is gone: %v", err)
 		}
 	}
-	if all, err := filepath.Glob(filepath.Join(l.home, longPrefix+"2*.txt")); err != nil || len(all) != keptLong+1 {
+	if all, err := filepath.Glob(filepath.Join(l.home, "prompt-"+"2*.txt")); err != nil || len(all) != keptFiles+1 {
 		t.Errorf("%d files are kept, %v", len(all), err)
-	}
-}
-
-// TestTheHandWiredFormNamesAFile, too: with a payload, and without one, where nobody
-// knows the client.
-func TestTheHandWiredFormNamesAFile(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", client.MostWhole+1)
-	o := newOld(t, long+"\n")
-	r := o.stop("--deliver", "stderr")
-	if got := o.fileOf(r.stderr); r.status != 2 || got != long {
-		t.Errorf("status %d, the file has %d bytes", r.status, len(got))
-	}
-}
-
-// TestWhetherALongPromptCanBeHandedOverIsKnownBefore a session is paid for: of what it would
-// begin with, in flight or queued, and where the client would cut that.
-func TestWhetherALongPromptCanBeHandedOverIsKnownBefore(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 200<<10)
-	for name, c := range map[string]struct {
-		lines []string
-		taken int
-		does  bool
-	}{
-		"the next one":            {[]string{long, "one"}, 0, true},
-		"one behind it":           {[]string{"one", long}, 0, false},
-		"in flight":               {[]string{"one", long}, 2, true},
-		"short":                   {[]string{"one", "two"}, 1, false},
-		"none":                    {nil, 0, false},
-		"the argument carries it": {[]string{strings.Repeat("x", client.MostWhole+1)}, 0, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newLab(t)
-			l.append(c.lines...)
-			l.locked(func(h *inbox.Held) {
-				for i := range c.taken {
-					e, err := h.Next()
-					if err == nil {
-						_, err = h.Offer(e, inbox.Offering{Via: inbox.ViaStop})
-					}
-					if err == nil && i < c.taken-1 {
-						_, err = h.Acknowledge(inbox.Acknowledgement{})
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-				}
-			})
-			place := inbox.Place{Inbox: l.inbox, Home: l.home}
-			if err := Unhandable(place); err != nil {
-				t.Errorf("with room: %v", err)
-			}
-			if err := os.MkdirAll(filepath.Join(l.home, longTry, "x"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := Unhandable(place); (err != nil) != c.does {
-				t.Errorf("without: %v", err)
-			}
-			if err := os.RemoveAll(filepath.Join(l.home, longTry)); err != nil {
-				t.Fatal(err)
-			}
-			if err := Unhandable(place); err != nil {
-				t.Errorf("with room again: %v", err)
-			}
-		})
 	}
 }
 
@@ -221,37 +296,12 @@ func TestAnOldFileThatStaysKeepsNothingBack(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", client.MostWhole+1)
 	l := begin(t, []string{"one", long})
-	for i := range keptLong + 1 {
+	for i := range keptFiles + 1 {
 		if err := os.MkdirAll(filepath.Join(l.home, fmt.Sprintf("prompt-2026010%dT000000.000000000Z.txt", i+1), "x"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if r := l.event(client.Stop, nil); r.status != 2 || l.fileOf(r.stderr) != long {
 		t.Errorf("it is not handed over: status %d; %s", r.status, l.log())
-	}
-}
-
-// TestATrialNeedsTheRoomOfAHandOver: on a disk with room for the text alone, six sessions
-// were paid for that could record what they took, and not write the file.
-func TestATrialNeedsTheRoomOfAHandOver(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("\u2028\"<x>", 20<<10)
-	l := newLab(t)
-	l.append(long)
-	l.locked(func(h *inbox.Held) {
-		e, err := h.Next()
-		if err == nil {
-			_, err = h.Offer(e, inbox.Offering{Via: inbox.ViaStop})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	})
-	record, err := os.Stat(filepath.Join(l.home, ".in-flight"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if what, err := trial(long); err != nil || int64(len(what)) < int64(len(long))+2*record.Size() {
-		t.Errorf("the trial has %d bytes, the text %d, its record %d; %v", len(what), len(long), record.Size(), err)
 	}
 }

@@ -17,17 +17,22 @@ import (
 // rule learn the session hands over nothing more from then on: otherwise their text
 // and ours would go out together, and the entry before would be taken for done.
 func (r *Record) goneOn(others []string, now time.Time) {
-	for _, command := range others {
-		if len(r.Gates) < handover.MaxGates {
-			r.Gates = client.AppendNew(r.Gates, handover.ShownCommand(command))
-		}
-	}
+	r.AddGates(others)
 	r.Prolonged = true
 	if r.Ruling != nil && light(r.Ruling.Why) && !r.Ruling.Final {
 		r.Ruling = nil
 	}
 	r.Settles = ""
 	leave(r, Turn, now)
+}
+
+// AddGates remembers the command lines of hooks, not ours, that have the client go on.
+func (r *Record) AddGates(commands []string) {
+	for _, command := range commands {
+		if len(r.Gates) < handover.MaxGates {
+			r.Gates = client.AppendNew(r.Gates, handover.ShownCommand(command))
+		}
+	}
 }
 
 // strangers reports whether other Stop hooks run beside ours.
@@ -39,12 +44,6 @@ func (r *Record) Gated() bool {
 	return r.Policy.Gated || r.Prolonged && r.Policy.Foreign == ForeignLearn
 }
 
-// spoke reports whether our last Stop hook made the client go on. One of a version that
-// records no answers has not said so, and a shim of one drops what it does not know.
-func (r *Record) spoke() bool {
-	return r.Spoke || r.HandOvers > 0 && len(r.Answers) == 0
-}
-
 // heedOthers finds out from the transcript, at a Stop, whether other Stop hooks
 // made the client go on since the last Stop. The lock is released while it reads.
 // It returns false when the lock, or the session, was lost meanwhile.
@@ -53,10 +52,10 @@ func (t *tick) heedOthers() bool {
 	if t.event.Name != client.Stop || t.event.AgentID != "" || t.event.Cut || r.HandOvers != t.handOvers {
 		return true
 	}
-	spoke := r.spoke()
+	spoke := r.Spoke
 	if !t.event.StopHookActive || spoke && !r.strangers() {
 		if r.Spoke = false; spoke {
-			t.save() // what follows may read it anew
+			t.save() // what follows may read it again
 		}
 		return true
 	}
@@ -69,7 +68,6 @@ func (t *tick) heedOthers() bool {
 	}
 	t.exit()
 	others := heard.Others(mine, client.Claude.Transcript.Behind)
-	crashPoint("heeded")
 	if !t.enter(lockPatience) {
 		return false
 	}
@@ -85,7 +83,7 @@ func (t *tick) heedOthers() bool {
 		r.goneOn(others, time.Now())
 		t.answers(WentOn, NameHooks(others))
 	}
-	t.save() // what follows may read it anew
+	t.save() // what follows may read it again
 	return true
 }
 
@@ -93,7 +91,7 @@ func (t *tick) heedOthers() bool {
 func (t *tick) lastSaid() string {
 	flight, err := t.InFlight()
 	if err != nil || flight == nil {
-		return idleTickPrompt
+		return handover.IdleTick
 	}
 	return handover.PromptFor(flight, flight.Prompt())
 }
@@ -116,22 +114,22 @@ func settles(r *Record, next bool, now time.Time) bool {
 }
 
 // settle lets the turn end; the shim then finds out whether it really did.
-func (t *tick) settle(a *inbox.Acknowledgement) int {
+func (t *tick) settle(a *inbox.Acknowledgement) {
 	r := t.Record
 	flight, err := t.Advance(inbox.Taken, t.event.PromptID)
 	if err != nil {
 		t.log("%v", err)
-		return t.giveUp()
+		t.giveUp()
+		return
 	}
-	crashPoint("settling")
 	r.LastReply, r.Settles = KeepReply(a.Reply), flight.DeliveryID
 	if r.Prolonged && runsAway(r) {
-		return t.runAway()
+		t.runAway()
+		return
 	}
 	leave(r, Settling, time.Now())
 	t.answers(LetGo, r.whyLetGo())
 	t.save()
-	return 0
 }
 
 // letGo records that a turn ends with nothing handed over. Where there are other
@@ -168,7 +166,7 @@ func NameHooks(commands []string) string {
 
 // runAway ends the session: what other hooks said by now would become the next
 // turn.
-func (t *tick) runAway() int {
+func (t *tick) runAway() {
 	r := t.Record
 	why := "turns without an acknowledgement"
 	if len(r.Gates) > 0 {
@@ -179,11 +177,20 @@ func (t *tick) runAway() int {
 	t.answers(LetGo, r.whyLetGo())
 	t.save()
 	t.exit()
-	crashPoint("runaway")
-	for deadline := time.Now().Add(holdRunaway); time.Now().Before(deadline) && lives(t.client) && !t.gone(); {
-		time.Sleep(handover.LookAgain)
+	held := time.NewTimer(holdRunaway)
+	defer held.Stop()
+	for changed, stop := t.live.Watch(); ; {
+		select {
+		case <-changed:
+			if !t.gone() {
+				continue
+			}
+		case <-held.C:
+		case <-t.ctx.Done():
+		}
+		stop()
+		return
 	}
-	return 0
 }
 
 // Stopped reports whether the client demonstrably stopped after the Stop that the
@@ -221,7 +228,7 @@ func Finished(home string, f inbox.InFlight, now time.Time) *inbox.Acknowledgeme
 	if err != nil || shown == nil || shown.Session != f.Session || shown.Settles != f.DeliveryID {
 		return nil
 	}
-	r := (*Terms)(nil).record(shown)
+	r := (*Record)(shown)
 	if s := (handover.Stops{Path: r.Transcript}); !r.Stopped(&s) {
 		return nil
 	}

@@ -62,24 +62,6 @@ func TestAFirstTurnIsNoRunaway(t *testing.T) {
 	}
 }
 
-// TestAHandOverOfAnOlderVersion is no other Stop hook's doing: after an upgrade under a
-// live session its last entry waited for what only a newer shim finds out, was never
-// acknowledged, and was done again by the next run.
-func TestAHandOverOfAnOlderVersion(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, func(r *Record) { r.Policy.Mode = Drain })
-	l.append("one", "two")
-	flight := l.offerFirst()
-	l.quietly(client.SessionStart, fields{"source": "startup"})
-	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
-	l.handsOver("two", fields{"last_assistant_message": "did one"})
-	l.change(func(r *Record) { r.Spoke, r.Answers = false, nil })
-	l.quietly(client.Stop, fields{"stop_hook_active": true, "last_assistant_message": "did two"})
-	if r := l.record(); r.Phase != Ending || r.Prolonged || r.Acknowledged != 2 {
-		t.Errorf("%s, prolonged %v, %d acknowledged", r.Phase, r.Prolonged, r.Acknowledged)
-	}
-}
-
 // TestAHookThatStopsTheClient where ours hands over ("continue": false): the
 // client keeps the prompt and stands idle.
 func TestAHookThatStopsTheClient(t *testing.T) {

@@ -4,101 +4,108 @@ import (
 	"time"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/process"
+	"heartbeat/hook/wake"
 )
 
 // prove keeps the turn open, without the hook lock, until there is a verdict about the
 // entry in flight. The check is made by the scheduler, whatever becomes of this hook:
 // the next Stop finds its verdict.
-func (t *tick) prove() int {
+func (t *tick) prove() {
 	now := time.Now()
 	t.Record.settleLine()
 	if proves(t.Record, now) != await {
-		return t.ends()
+		t.ends()
+		return
 	}
-	v := vigil{me: self(), began: t.began}
+	v := vigil{me: t.me, began: t.began}
 	t.Record.Enter(Checking, now)
 	t.Record.Waiter = v.me
 	t.answers(Checks, "")
-	w := newWatch(t.home, inbox.FlightFiles(t.Record.Inbox)...)
-	defer w.close()
+	w := t.watches(inbox.FlightFiles(t.Record.Inbox)...)
+	defer w.Close()
 	t.save()
 	t.exit()
-	crashPoint("proving")
-	until, seen := now.Add(glance), now
-	for w.next(until) {
+	until, seen := now.Add(wake.Glance), now
+	for w.Next(until) {
 		if !t.enter(lockPatience) {
 			if now := time.Now(); t.gone() || now.Sub(seen) > blind {
-				return 0
+				return
 			}
 			continue
 		}
 		seen = time.Now()
-		if status, done := t.lookForVerdict(v); done {
-			return status
+		if t.lookForVerdict(v) {
+			return
 		}
 		until = nextLook(t.Record, v, seen)
 		t.exit()
 	}
 	t.excuse(v.me)
-	return 0
 }
 
 // ends lets the turn end, as was decided.
-func (t *tick) ends() int {
+func (t *tick) ends() {
 	t.letGo()
 	t.answers(LetGo, t.Record.whyLetGo())
 	t.save()
-	return 0
 }
 
-// lookForVerdict is one look of a hook that waits for a verdict, under the lock.
-func (t *tick) lookForVerdict(v vigil) (status int, done bool) {
+// lookForVerdict is one look of a hook that waits for a verdict, under the lock. It
+// returns true when the hook waits no longer.
+func (t *tick) lookForVerdict(v vigil) (done bool) {
 	r := t.Record
-	if !lives(t.client) {
+	if !process.Lives(t.client) {
 		t.log("the client has ended: nobody waits any more")
-		return t.giveUp(), true
+		t.giveUp()
+		return true
 	}
 	before := r.Line
 	r.lookAtLine()
 	now := time.Now()
 	switch {
 	case doubtful(r, v, now):
-		return 0, false
+		return false
 	case !r.awaits(v):
-		return 0, true
+		return true
 	}
 	flight, ok := t.flight()
 	switch {
 	case !ok:
-		return 0, true
+		return true
 	case r.strangers() && t.hears():
-		return t.prolonged(flight, now), true
+		t.prolonged(flight, now)
+		return true
 	case flight == nil:
-		return t.goOn(decision{next: true}), true
+		t.goOn(decision{next: true})
+		return true
 	case flight.State == inbox.Unproven:
-		return t.goOn(decision{again: true}), true
+		t.goOn(decision{again: true})
+		return true
 	case flight.State != inbox.Checking: // something worked beside the check, and it is void
 		if _, err := t.Check(inbox.Acknowledgement{Session: r.Session, Reply: reply(r, t.event), Now: now}); err != nil {
 			t.log("%v", err)
-			return t.giveUp(), true
+			t.giveUp()
+			return true
 		}
 	}
-	if proves(r, now) != await {
-		return t.ends(), true
-	}
-	if !now.Before(v.latest(r)) {
+	over := !now.Before(v.latest(r))
+	if over && proves(r, now) == await {
 		r.Waiter = Process{}
-		return t.ends(), true
+	}
+	if over || proves(r, now) != await {
+		t.ends()
+		return true
 	}
 	if r.Line != before {
 		t.save()
 	}
-	return 0, false
+	return false
 }
 
 // prolonged records that another Stop hook has the client go on: what is checked is
 // not what it leaves.
-func (t *tick) prolonged(flight *inbox.InFlight, now time.Time) int {
+func (t *tick) prolonged(flight *inbox.InFlight, now time.Time) {
 	if flight != nil {
 		if _, err := t.Void(); err != nil {
 			t.log("%v", err)
@@ -107,5 +114,4 @@ func (t *tick) prolonged(flight *inbox.InFlight, now time.Time) int {
 	t.Record.goneOn(nil, now)
 	t.answers(WentOn, "")
 	t.save()
-	return 0
 }

@@ -1,27 +1,22 @@
 package hook
 
 import (
-	"strconv"
+	"slices"
 	"time"
 
+	"heartbeat/hook/ask"
 	"heartbeat/hook/handover"
+	"heartbeat/hook/process"
 )
 
-// Environment variables that the shim sets for a session and that its hooks read.
-const (
-	// EnvSession holds the live session's token: 32 hex digits. The session record
-	// holds only its sha256, so the files contain no secret.
-	EnvSession = "HEARTBEAT_SESSION"
-	// EnvHome is the absolute path of the agent's .heartbeat folder.
-	EnvHome = "HEARTBEAT_HOME"
-	// EnvAgent is the agent's name, for the agent's own scripts.
-	EnvAgent = "HEARTBEAT_AGENT"
-	// EnvTerms holds the session's Terms, as JSON.
-	EnvTerms = "HEARTBEAT_TERMS"
-)
+// EnvAgent is the environment variable that the shim sets for what runs in a session, beside
+// those of ask: the agent's name.
+const EnvAgent = "HEARTBEAT_AGENT"
 
 // Variables returns the names of the variables that the shim sets for a session.
-func Variables() []string { return []string{EnvSession, EnvHome, EnvAgent, EnvTerms} }
+func Variables() []string {
+	return []string{ask.EnvSession, ask.EnvSocket, ask.EnvHome, EnvAgent}
+}
 
 // Phase is what a live session is doing.
 type Phase string
@@ -62,6 +57,12 @@ const (
 	EndLost         End = "lost"          // its directory, its queue's folder or its lock is gone or another one
 	EndShutdown     End = "shutdown"      // its scheduler ends, or its shim was told to
 )
+
+// IsMeant reports whether a session ended as it was meant to: its work was done, or somebody who
+// may told it to end.
+func (e End) IsMeant() bool {
+	return slices.Contains([]End{EndDrained, EndReleased, EndFinished, EndShutdown}, e)
+}
 
 // Ends returns all reasons.
 func Ends() []End {
@@ -157,19 +158,8 @@ type Policy struct {
 	TypingPause time.Duration `json:"typing_pause,omitempty"`
 }
 
-// Process identifies a process even if its pid is reused.
-type Process struct {
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"` // clock ticks after boot: /proc/PID/stat field 22
-}
-
-// String is "PID:START", or "" for no process.
-func (p Process) String() string {
-	if p.PID == 0 {
-		return ""
-	}
-	return strconv.Itoa(p.PID) + ":" + strconv.FormatUint(p.Start, 10)
-}
+// Process identifies a process, as a record has it.
+type Process = process.Process
 
 // Work is the entry a session is working on.
 type Work struct {
@@ -195,13 +185,11 @@ type Ruling struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// Record is session.json: the live session of an agent and what it is doing. The
-// shim creates it, hooks and shim update it, both with the hook lock held. It is
-// not synced, because it has no use after the session.
+// Record is the live session of an agent and what it is doing. Its shim has it in memory (Live):
+// the answers to hooks and the shim change it, both with the hook lock held.
 //
-// The agent can write it, so it is for display only: see Shown for what was read
-// from the file. Hooks know from the session's Terms who it is and what it may do;
-// the shim knows it by itself.
+// session.json is what it was last, for the recovery of a session whose shim was killed. The
+// agent can write that: see Shown for what was read from the file.
 type Record struct {
 	Version   int       `json:"version"`
 	TokenHash string    `json:"token_sha256"`

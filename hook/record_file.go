@@ -23,15 +23,15 @@ func recordPath(home string) string { return filepath.Join(home, recordName) }
 // at 64 KiB, six times that when every byte is escaped.
 const maxRecord = 1 << 20
 
-// Shown is the content of session.json, whoever wrote it. Use it for display only.
-// Code that acts on it first makes a Record of it, from the parts that can be
-// trusted.
+// Shown is the content of session.json, whoever wrote it. It is read for the recovery of a
+// session whose shim was killed, and for nothing else: code that acts on it first makes a Record
+// of it, from the parts that can be trusted.
 type Shown Record
 
 // ReadRecord reads home/session.json without following links, at most 1 MiB
 // of it. It returns nil, nil when there is none.
 func ReadRecord(home string) (r *Shown, err error) {
-	err = inHome(home, func(f *durable.Folder) error { r, err = readRecord(f); return err })
+	err = durable.Within(filepath.Dir(home), home, func(f *durable.Folder) error { r, err = readRecord(f); return err })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -50,7 +50,7 @@ func readRecord(f *durable.Folder) (*Shown, error) {
 	}
 	r := new(Record)
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("%q is no record: %w", filepath.Join(f.Path(), recordName), err)
+		return nil, fmt.Errorf("%q is not a record: %w", filepath.Join(f.Path(), recordName), err)
 	}
 	r.carry(readClock())
 	now := time.Now()
@@ -67,7 +67,7 @@ func (r *Record) write(home string) error {
 	r.Clock = readClock()
 	data, err := json.Marshal(r)
 	if err == nil {
-		err = inHome(home, func(f *durable.Folder) error { return write(f, append(data, '\n')) })
+		err = durable.Within(filepath.Dir(home), home, func(f *durable.Folder) error { return write(f, append(data, '\n')) })
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the session record: %w", err)
@@ -92,13 +92,6 @@ func write(f *durable.Folder, data []byte) error {
 		_ = f.Remove(temp)
 	}
 	return err
-}
-
-// WatchRecord reports when home/session.json may have changed, until stop is
-// called. The channel is nil where the system cannot report changes (no inotify, or
-// no instance left): the caller must then poll.
-func WatchRecord(home string) (changed <-chan struct{}, stop func()) {
-	return notify(recordPath(home))
 }
 
 // End records the ruling that the session ends, unless an earlier ruling is final

@@ -3,7 +3,6 @@ package hook
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heartbeat/hook/inbox"
-	"heartbeat/internal/testbed"
 )
 
 func TestRecordRoundTrip(t *testing.T) {
@@ -105,37 +103,5 @@ func TestEnterKeepsSince(t *testing.T) {
 	r.Enter(Waiting, noon.Add(time.Hour))
 	if r.Since == noon {
 		t.Error("another phase did not begin")
-	}
-}
-
-// Who watches the record hears of each write, and not of the files beside it.
-func TestWatchRecord(t *testing.T) {
-	t.Parallel()
-	home := t.TempDir()
-	changed, stop := WatchRecord(home)
-	t.Cleanup(stop)
-	if changed == nil {
-		if runtime.GOOS == "linux" {
-			t.Fatal("no inotify")
-		}
-		return // the caller looks more often
-	}
-	if err := os.WriteFile(filepath.Join(home, "hook.log"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3 {
-		select {
-		case <-changed:
-			t.Fatal("told of what is not the record, or twice of one write")
-		default:
-		}
-		if err := (&Record{Phase: Turn, Progress: Progress{Continuations: i}}).write(home); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-changed:
-		case <-time.After(testbed.Patience):
-			t.Fatalf("not told of write %d", i)
-		}
 	}
 }

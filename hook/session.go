@@ -13,15 +13,11 @@ import (
 type Session struct {
 	*inbox.Held
 	Record *Record
-	folder string // of session.json
+	live   *Live
 }
 
-// Under returns the session with this record and home, for the holder of its hook
-// lock.
-func Under(h *inbox.Held, r *Record, home string) *Session { return &Session{h, r, home} }
-
-// Save writes the record.
-func (s *Session) Save() error { return s.Record.write(s.folder) }
+// Save makes the record the session's, and shows it in session.json: the error is about that.
+func (s *Session) Save() error { return s.live.save(s.Record) }
 
 // Offer is inbox.Held.Offer for the session's next entry.
 func (s *Session) Offer(e *inbox.Entry, o inbox.Offering) (*inbox.InFlight, error) {

@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/ask"
 	"heartbeat/hook/client"
 	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/handover"
+	"heartbeat/hook/hooklog"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/testbed"
 )
@@ -69,7 +71,6 @@ func TestDrain(t *testing.T) {
 func TestUnprovenEntryIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
-	l.soon()
 	l.handsOver("two", nil)
 	if err := os.WriteFile(l.transcript, []byte(clienttest.UserLine("something else")), 0o600); err != nil {
 		t.Fatal(err)
@@ -123,7 +124,6 @@ func TestJSONDelivery(t *testing.T) {
 func TestRunawayEnds(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"}, func(r *Record) { r.Policy.MaxContinuations = 2 })
-	l.soon()
 	l.handsOver("two", nil)
 	for i := range 2 {
 		r := l.event(client.Stop, fields{"prompt_id": fmt.Sprint("other", i)})
@@ -142,13 +142,11 @@ func TestRunawayEnds(t *testing.T) {
 func TestForeignSessionsTouchNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]func(l *lab){
-		"no token":         func(l *lab) { l.env[1] = EnvSession + "=" },
-		"no home":          func(l *lab) { l.env[2] = EnvHome + "=" },
-		"relative home":    func(l *lab) { l.env[2] = EnvHome + "=.heartbeat" },
-		"another token":    func(l *lab) { l.env[1] = EnvSession + "=other" },
-		"nested client":    func(l *lab) { l.env[3] = fmt.Sprintf("CLAUDE_PID=%d", os.Getppid()) },
-		"session has gone": func(l *lab) { l.release() },
-		"session ended":    func(l *lab) { l.change(func(r *Record) { r.Phase = Ended }) },
+		"no token":      func(l *lab) { l.env = append(l.env, ask.EnvSession+"=") },
+		"no socket":     func(l *lab) { l.env = append(l.env, ask.EnvSocket+"=") },
+		"another token": func(l *lab) { l.env = append(l.env, ask.EnvSession+"=other") },
+		"nested client": func(l *lab) { l.caller = Process{PID: os.Getppid()} },
+		"session ended": func(l *lab) { l.change(func(r *Record) { r.Phase = Ended }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -247,15 +245,15 @@ func TestHookLogIsCappedAndFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	path := filepath.Join(home, "hook.log")
-	if err := os.WriteFile(path, make([]byte, maxLog+1), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, hooklog.MaxLog+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	logLine(home, "two\nlines")
+	hooklog.Line(home, "two\nlines")
 	data, err := os.ReadFile(path)
 	if err != nil || !strings.HasSuffix(string(data), "Z two lines\n") || strings.Count(string(data), "\n") != 1 {
 		t.Errorf("%q, %v", data, err)
 	}
-	if info, err := os.Stat(path + ".1"); err != nil || info.Size() != maxLog+1 {
+	if info, err := os.Stat(path + ".1"); err != nil || info.Size() != hooklog.MaxLog+1 {
 		t.Errorf("the old one: %v, %v", info, err)
 	}
 	os.Remove(path)
@@ -266,7 +264,7 @@ func TestHookLogIsCappedAndFollowsNoLink(t *testing.T) {
 	if err := os.Symlink(victim, path); err != nil {
 		t.Fatal(err)
 	}
-	logLine(home, "words")
+	hooklog.Line(home, "words")
 	if data, _ := os.ReadFile(victim); len(data) > 0 {
 		t.Errorf("written through a link: %q", data)
 	}
@@ -284,7 +282,7 @@ func TestHookInstalledTwice(t *testing.T) {
 		if err := twin.Start(); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the second hook to wait for the lock", func() bool { return opened(twin.Process.Pid, l.home) })
+		until(t, "the second hook to wait for the lock", func() bool { _, asks := l.called.Load(twin.Process.Pid); return asks })
 		// The first one does its work meanwhile.
 		_, err := q.Acknowledge(inbox.Acknowledgement{Now: time.Now()})
 		if err != nil {
@@ -296,7 +294,7 @@ func TestHookInstalledTwice(t *testing.T) {
 		}
 		r := l.record()
 		r.HandOvers++
-		if err = errors.Join(err, r.write(l.home)); err != nil {
+		if err = errors.Join(err, l.live.save(r)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -306,14 +304,4 @@ func TestHookInstalledTwice(t *testing.T) {
 	if f := l.flight(); f == nil || f.State != inbox.Offered || len(l.replies()) != 1 {
 		t.Errorf("in flight %+v, outbox %q\n%s", f, l.replies(), l.log())
 	}
-}
-
-// opened reports whether a process has a file of dir open.
-func opened(pid int, dir string) bool {
-	fds := fmt.Sprintf("/proc/%d/fd", pid)
-	names, _ := os.ReadDir(fds)
-	return slices.ContainsFunc(names, func(n os.DirEntry) bool {
-		target, _ := os.Readlink(filepath.Join(fds, n.Name()))
-		return strings.HasPrefix(target, dir)
-	})
 }

@@ -1,12 +1,10 @@
 package hook
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
+	"heartbeat/hook/ask"
 	"heartbeat/internal/testbed"
 )
 
@@ -32,7 +30,7 @@ func TestStatusLineKeepsWhatItIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, func(r *Record) { r.Attached = tt.attached })
+			l := newLab(t, func(r *Record) { r.Attached, r.ClientSession = tt.attached, "C" })
 			args := []string{"hook", "status-line"}
 			if tt.theirs != "" {
 				args = append(args, tt.theirs)
@@ -44,9 +42,9 @@ func TestStatusLineKeepsWhatItIsTold(t *testing.T) {
 			if r.took > testbed.Patience {
 				t.Errorf("it took %v", r.took)
 			}
-			told, err := ReadStatusLine(l.home, time.Now())
-			if at, _ := StatusLineAt(l.home); err != nil || told == nil || told.Cost != 0.5 || told.Context.Used != 12 || at.IsZero() {
-				t.Errorf("kept: %+v, %v", told, err)
+			told, at := l.live.Told()
+			if told == nil || told.Cost != 0.5 || told.Context.Used != 12 || at.IsZero() {
+				t.Errorf("kept: %+v", told)
 			}
 		})
 	}
@@ -56,48 +54,25 @@ func TestStatusLineKeepsWhatItIsTold(t *testing.T) {
 func TestStatusLineOfAnotherClient(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(l *lab){
-		"without the session's token": func(l *lab) { l.env = append(l.env, EnvSession+"=another") },
-		"without a session":           func(l *lab) { l.env = append(l.env, EnvSession+"=") },
-		"whose shim is dead":          func(l *lab) { l.release() },
-		"that is not the bound one":   func(l *lab) { l.env = append(l.env, "CLAUDE_PID=1") },
+		"without the session's token": func(l *lab) { l.env = append(l.env, ask.EnvSession+"=another") },
+		"without a session":           func(l *lab) { l.env = append(l.env, ask.EnvSession+"=") },
+		"whose session has ended":     func(l *lab) { l.change(func(r *Record) { r.Phase = Ended }) },
+		"that is not the bound one":   func(l *lab) { l.caller = Process{PID: 1} },
+		"in another conversation":     func(l *lab) { l.change(func(r *Record) { r.ClientSession, r.Attached = "D", 0 }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, func(r *Record) {
-				r.Attached, r.Client, r.BoundAt = 1, self(), time.Now()
+				r.Attached, r.Client, r.BoundAt, r.ClientSession = 1, self(), time.Now(), "C"
 			})
 			change(l)
 			r := l.run(l.command([]string{"hook", "status-line", "echo shown"}, toldOnce))
 			if r.status != 0 || r.stdout != "" {
 				t.Errorf("status %d, %q", r.status, r.stdout)
 			}
-			if told, err := ReadStatusLine(l.home, time.Now()); told != nil || err != nil {
-				t.Errorf("kept: %+v, %v", told, err)
+			if told, _ := l.live.Told(); told != nil {
+				t.Errorf("kept: %+v", told)
 			}
 		})
-	}
-}
-
-// TestStatusLineFileThatTheAgentHasReplaced is not followed, and not waited for.
-func TestStatusLineFileThatTheAgentHasReplaced(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	path := filepath.Join(l.home, statusLineName)
-	outside := filepath.Join(t.TempDir(), "outside")
-	if err := os.WriteFile(outside, []byte(toldOnce), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, path); err != nil {
-		t.Fatal(err)
-	}
-	if told, err := ReadStatusLine(l.home, time.Now()); told != nil || err == nil {
-		t.Errorf("a link was followed: %+v, %v", told, err)
-	}
-	l.run(l.command([]string{"hook", "status-line"}, strings.Replace(toldOnce, "0.5", "0.7", 1)))
-	if told, err := ReadStatusLine(l.home, time.Now()); err != nil || told == nil || told.Cost != 0.7 {
-		t.Errorf("kept: %+v, %v", told, err)
-	}
-	if data, _ := os.ReadFile(outside); string(data) != toldOnce {
-		t.Errorf("it was written through the link: %s", data)
 	}
 }

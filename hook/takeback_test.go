@@ -1,19 +1,16 @@
 package hook
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/process"
 )
 
 // broken are outputs that take nothing.
@@ -74,41 +71,6 @@ func TestAHandOverThatFailsIsTakenBack(t *testing.T) {
 				}
 				l.queuedAfresh("two")
 			})
-			t.Run(fmt.Sprintf("hand-wired, %s, %s", how, why), func(t *testing.T) {
-				t.Parallel()
-				o := newOld(t, "one\ntwo\n")
-				cmd := o.command([]string{"--inbox", o.inbox, "--deliver", string(how)}, o.payload(client.Stop, nil))
-				cmd.Stdout, cmd.Stderr = out, out
-				_ = cmd.Run()
-				o.queuedAfresh("one")
-			})
-		}
-	}
-}
-
-// part is an output that takes a part only.
-type part struct{ room int }
-
-func (p part) Write(data []byte) (int, error) {
-	if p.room >= len(data) {
-		return len(data), nil
-	}
-	return p.room, io.ErrShortWrite
-}
-
-// A JSON document that lacks its newline alone is one.
-func TestAPartIsNoHandOver(t *testing.T) {
-	t.Parallel()
-	const text = "a text"
-	block := `{"decision":"block","reason":"a text"}` + "\n"
-	for room := range len(block) + 1 {
-		_, err := deliver(Call{Stdout: part{room}, Stderr: part{room}}, DeliverJSON, text)
-		if (err == nil) != (room >= len(block)-1) {
-			t.Errorf("JSON, %d of %d bytes: %v", room, len(block), err)
-		}
-		status, err := deliver(Call{Stdout: part{room}, Stderr: part{room}}, DeliverStderr, text)
-		if (err == nil) != (room >= len(text)) || (status == 2) != (err == nil) {
-			t.Errorf("stderr, %d of %d bytes: status %d, %v", room, len(text), status, err)
 		}
 	}
 }
@@ -130,8 +92,8 @@ func someClient(t *testing.T) (c *exec.Cmd, kill func(reaped bool)) {
 			return
 		}
 		until(t, "the client to be a zombie", func() bool {
-			start, err := startTime(c.Process.Pid)
-			return err == nil && !lives(Process{PID: c.Process.Pid, Start: start})
+			p := process.Of(c.Process.Pid)
+			return p.Start != 0 && !process.Lives(p)
 		})
 	}
 }
@@ -145,7 +107,8 @@ func TestAWaitingHookWhoseClientDiedTakesNothing(t *testing.T) {
 			t.Parallel()
 			started, kill := someClient(t)
 			l := newLab(t, persistent)
-			l.env[3] = "CLAUDE_PID=" + strconv.Itoa(started.Process.Pid)
+			l.caller.PID = started.Process.Pid
+			l.caller = process.Of(l.caller.PID)
 			l.quietly(client.SessionStart, fields{"source": "startup"})
 			cmd := l.wait()
 			kill(reaped)
@@ -157,76 +120,6 @@ func TestAWaitingHookWhoseClientDiedTakesNothing(t *testing.T) {
 				t.Errorf("hook.log: %s", l.log())
 			}
 			l.queuedAfresh("late")
-		})
-		t.Run(fmt.Sprintf("hand-wired, reaped %t", reaped), func(t *testing.T) {
-			t.Parallel()
-			started, kill := someClient(t)
-			o := newOld(t, "")
-			o.env = append(o.env, "CLAUDE_PID="+strconv.Itoa(started.Process.Pid))
-			cmd := o.command([]string{"--inbox", o.inbox, "--mode", "persist", "--idle-interval", "60"}, o.payload(client.Stop, nil))
-			var stdout strings.Builder
-			stderr, err := cmd.StderrPipe()
-			cmd.Stdout = &stdout
-			if err = errors.Join(err, cmd.Start()); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := stderr.Read(make([]byte, 100)); err != nil { // it waits
-				t.Fatal(err)
-			}
-			kill(reaped)
-			o.append("late")
-			if _, err := io.Copy(io.Discard, stderr); err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Wait(); err != nil || stdout.String() != "" {
-				t.Errorf("%v, stdout %q", err, stdout.String())
-			}
-			o.queuedAfresh("late")
-		})
-	}
-}
-
-// Without a payload that can be read, nothing tells whether the session that
-// an entry names had it: it was acknowledged.
-func TestAnEntryOfASessionIsNotAcknowledgedUnread(t *testing.T) {
-	t.Parallel()
-	for name, feed := range map[string]func(o old) io.Reader{
-		"missing": func(old) io.Reader { return strings.NewReader("") },
-		"garbage": func(old) io.Reader { return strings.NewReader("garbage") },
-		"cut off": func(o old) io.Reader {
-			whole := o.payload(client.Stop, fields{"stop_hook_active": true})
-			return strings.NewReader(whole[:len(whole)-5])
-		},
-		"late": func(o old) io.Reader {
-			r, w, err := os.Pipe()
-			if err != nil {
-				o.t.Fatal(err)
-			}
-			timer := time.AfterFunc(payloadPatience+20*time.Second, func() { w.Close() })
-			o.t.Cleanup(func() { timer.Stop(); w.Close(); r.Close() })
-			return r
-		},
-		"of nobody": func(old) io.Reader { return strings.NewReader(`{"hook_event_name":"Stop"}`) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := newOld(t, "one\ntwo\n")
-			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
-			cmd := o.command([]string{"--inbox", o.inbox}, "")
-			if name == "late" {
-				cmd.Env = append(cmd.Env, "HEARTBEAT_PAYLOAD=200ms")
-			}
-			cmd.Stdin = feed(o)
-			r := o.run(cmd)
-			approves(t, r)
-			if f := o.flight(); f == nil || f.RawLine != "one" || o.read("outbox.jsonl") != "" {
-				t.Errorf("in flight %+v, outbox %q", f, o.read("outbox.jsonl"))
-			}
-			if r.stderr == "" {
-				t.Error("nothing is said")
-			}
-			// The session's next Stop that can be read goes on.
-			blocks(t, o.stopWith(o.payload(client.Stop, fields{"stop_hook_active": true})), "two")
 		})
 	}
 }

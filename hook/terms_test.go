@@ -4,23 +4,17 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
-
-	"heartbeat/hook/client"
-	"heartbeat/hook/flock"
 )
 
-// TestHooksGoByTheTermsOfTheirSession: what the record says of where the queue
-// is, and of what the session may do, made its hooks take a neighbour's prompt
-// and hand over without end.
-func TestHooksGoByTheTermsOfTheirSession(t *testing.T) {
+// TestHooksGoByTheirShimAlone: what the record in the agent's folder said of where the queue
+// is, and of what the session may do, made its hooks take a neighbour's prompt and hand over
+// without end.
+func TestHooksGoByTheirShimAlone(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	terms := Terms{Agent: "a", Session: "S", Conversation: "S", Inbox: l.inbox, Policy: l.record().Policy}
-	terms.Policy.MaxContinuations = 2
-	l.env = append(l.env, terms.Variable())
+	l := newLab(t, func(r *Record) { r.Policy.MaxContinuations = 2 })
+	before := l.record().Terms
 	neighbour := filepath.Join(l.home, "..", "n", "inbox.jsonl")
 	if err := os.Mkdir(filepath.Dir(neighbour), 0o700); err != nil {
 		t.Fatal(err)
@@ -28,22 +22,21 @@ func TestHooksGoByTheTermsOfTheirSession(t *testing.T) {
 	if err := os.WriteFile(neighbour, []byte("the neighbour's\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	release, err := flock.TryLock(sessionLock(neighbour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
 	forge := func() {
-		l.change(func(r *Record) {
-			r.Inbox, r.Session, r.Agent, r.Conversation = neighbour, "another", "another", "another"
-			r.Policy = Policy{Mode: Persist, Deliver: DeliverJSON, MaxContinuations: 1 << 30}
-			r.TypedAt = time.Time{}
-		})
+		forged := l.record()
+		forged.Inbox, forged.Session, forged.Agent, forged.Conversation = neighbour, "another", "another", "another"
+		forged.Policy = Policy{Mode: Persist, Deliver: DeliverJSON, MaxContinuations: 1 << 30}
+		if err := forged.write(l.home); err != nil {
+			t.Fatal(err)
+		}
+		if l.live.Shows() {
+			t.Error("the shim does not see it")
+		}
 	}
 	l.append("one", "two", "three")
 	forge()
 	l.handsOver("one", fields{"stop_hook_active": false})
-	if r := l.record(); r.Inbox != l.inbox || r.Policy != terms.Policy || r.Session != "S" || r.Agent != "a" {
+	if r := l.record(); r.Terms != before {
 		t.Errorf("the record says %+v", r)
 	}
 	forge()
@@ -51,19 +44,8 @@ func TestHooksGoByTheTermsOfTheirSession(t *testing.T) {
 	if data, err := os.ReadFile(neighbour); err != nil || string(data) != "the neighbour's\n" {
 		t.Errorf("the neighbour's queue: %q, %v", data, err)
 	}
-	if names, _ := os.ReadDir(filepath.Dir(neighbour)); len(names) != 2 {
+	if names, _ := os.ReadDir(filepath.Dir(neighbour)); len(names) != 1 {
 		t.Errorf("beside the neighbour's queue: %v", names)
-	}
-}
-
-// TestUnreadableTermsAreNone of any session.
-func TestUnreadableTermsAreNone(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	l.append("one")
-	l.env = append(l.env, EnvTerms+"={")
-	if r := l.event(client.Stop, nil); r.status != 0 || r.stderr != "" || !strings.Contains(l.log(), EnvTerms) {
-		t.Errorf("%+v, %s", r, l.log())
 	}
 }
 

@@ -3,17 +3,13 @@ package hook
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime/debug"
 	"time"
 
+	"heartbeat/hook/ask"
 	"heartbeat/hook/client"
-	"heartbeat/hook/durable"
 	"heartbeat/hook/handover"
+	"heartbeat/hook/hooklog"
 	"heartbeat/hook/inbox"
 )
 
@@ -22,20 +18,19 @@ import (
 const (
 	lockPatience     = 2 * time.Second
 	stopLockPatience = 10 * time.Second
-	stdinPatience    = 30 * time.Second
 )
-
-// idleTickPrompt is the text of a turn without an entry, as in heartbeat-rs.
-const idleTickPrompt = "--- IDLE TICK ---"
 
 // tick is one call of a hook in a session of ours.
 type tick struct {
-	fence
-	call  Call
-	began time.Time
-	token string
-	event *client.Event
-	queue *inbox.Queue
+	live   *Live
+	home   string
+	ctx    context.Context // ends when the hook has gone
+	give   func(ask.Answer) error
+	client Process // of the client that called the hook
+	me     Process // the hook
+	began  time.Time
+	event  *client.Event
+	queue  *inbox.Queue
 	// handOvers is how many hand-overs the session had had when the hook was
 	// called.
 	handOvers int
@@ -44,108 +39,39 @@ type tick struct {
 	ear       handover.Ear    // while it waits
 	trouble   string          // what was logged last
 
-	// Session is read again each time the hook lock is taken, and nil while the
+	// Session is taken again each time the hook lock is taken, and nil while the
 	// lock is not held: nothing of it is carried from one hold to the next.
 	*Session
-	before Record // the record as it was read
-}
-
-// sessionHook is the "hook" form. It exits with 0, or with 2 when it handed over an
-// entry on stderr.
-func sessionHook(c Call) (status int) {
-	t := tick{began: time.Now()}
-	record, ok := t.passes(c.Getenv)
-	if !ok {
-		return 0
-	}
-	t.handOvers = record.HandOvers
-	c.Stderr = quiet(c.Stderr)
-	defer func() {
-		if p := recover(); p != nil {
-			logLine(t.home, "panic: %v: %s", p, debug.Stack())
-			status = 0
-		}
-	}()
-	crashLog(t.home)
-	crashPoint("fenced")
-	event, err := readPayload(c.Stdin, stdinPatience)
-	if err == nil && event.Cut && event.SessionID == "" {
-		err = errors.New("the payload was cut off before its session_id")
-	}
-	if err != nil {
-		logLine(t.home, "hook ignored: %v", err)
-		return 0
-	}
-	t.call, t.event, t.token = c, event, c.Getenv(EnvSession)
-	t.queue, err = inbox.Open(inbox.Place{
-		Inbox: record.Inbox, Home: t.home, Dir: filepath.Dir(t.home), MaxEntry: record.Policy.MaxEntry,
-	})
-	if err != nil {
-		t.log("%v", err)
-		return 0
-	}
-	defer t.queue.Close()
-	defer t.exit()
-	crashPoint("opened")
-	return t.run()
-}
-
-// crashLog sends the text of a fatal error, which never reaches the client,
-// to hook.log.
-func crashLog(home string) {
-	f, err := openLog(home)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	_ = debug.SetCrashOutput(f, debug.CrashOptions{})
+	before Record // the record as it was
 }
 
 func (t *tick) log(format string, args ...any) {
 	t.trouble = fmt.Sprintf(format, args...)
-	logLine(t.home, "%s: %s", t.event.Name, t.trouble)
+	hooklog.Line(t.home, "%s: %s", t.event.Name, t.trouble)
 }
 
-// enter takes the hook lock and reads the record under it. It returns false when
-// that failed or the session is not ours any more.
+// enter takes the hook lock and the record under it. It returns false when that
+// failed or the session is not ours any more.
 func (t *tick) enter(patience time.Duration) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	// What a hook that has gone was told is recorded all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), patience)
 	defer cancel()
 	held, err := t.queue.Lock(ctx)
 	if err != nil {
 		t.log("cannot take the hook lock: %v", err)
 		return false
 	}
-	r, err := t.read()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.log("%v", err)
-	}
-	t.Session = Under(held, r, t.home)
-	if r == nil || !r.BoundAt.IsZero() && r.Client != t.client {
+	t.Session = t.live.Under(held)
+	if t.gone() || !t.Record.isBound(t.client) {
 		t.exit()
 		return false
 	}
-	t.before = *r
+	t.before = *t.Record
 	return true
 }
 
-// read reads the record; nil when the session is not ours any more.
-func (t *tick) read() (r *Record, err error) {
-	err = inHome(t.home, func(f *durable.Folder) error {
-		shown, err := readRecord(f)
-		if err != nil {
-			return err
-		}
-		if r = t.terms.record(shown); !r.lives(t.token, f) {
-			r = nil
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the session record: %w", err)
-	}
-	return r, nil
-}
+// gone reports whether the session has ended.
+func (t *tick) gone() bool { return t.live.Record().Phase == Ended }
 
 // exit releases the hook lock.
 func (t *tick) exit() {
@@ -161,54 +87,55 @@ func (t *tick) exit() {
 	t.Session = nil
 }
 
-func (t *tick) run() int {
+// run answers the hook, or leaves it without an answer.
+func (t *tick) run() {
 	patience := lockPatience
 	if t.event.Name == client.Stop {
 		patience = stopLockPatience
 	}
 	if !t.enter(patience) {
-		return 0
+		return
 	}
-	crashPoint("locked")
 	if stray(t.Record, t.event) {
 		t.log("ignored: conversation %s is not the one that is followed", t.event.SessionID)
-		return 0
+		return
 	}
 	if !t.heedOthers() || !t.ownReply() {
-		return 0
+		return
 	}
 	d, ok := t.decide()
 	if !ok {
-		return 0
+		return
 	}
 	if t.event.Name == client.SessionStart {
 		t.Record.Line.follow(t.Record.Transcript)
 		t.Record.Heard.Follow(t.Record.Transcript)
 	}
-	if status, over := t.settlesFirst(d); over {
-		return status
+	if t.settlesFirst(d) {
+		return
 	}
 	if ok = t.carryOut(d); !ok {
 		t.answers(HeldBack, t.trouble)
 	}
-	if ok && t.event.StopHookActive && !d.again && t.Record.strangers() && runsAway(t.Record) {
-		return t.runAway()
+	switch {
+	case ok && t.event.StopHookActive && !d.again && t.Record.strangers() && runsAway(t.Record):
+		t.runAway()
+	case ok && d.unread:
+		t.ends()
+	case ok && d.proving:
+		t.prove()
+	case ok && (d.next || d.again):
+		t.goOn(d)
+	default:
+		if ok {
+			t.answersEnd()
+		}
+		t.save()
+		t.exit()
+		if len(d.print) > 0 {
+			t.print(d.print)
+		}
 	}
-	if ok && d.proving {
-		return t.prove()
-	}
-	if ok && (d.next || d.again) {
-		return t.goOn(d)
-	}
-	if ok {
-		t.answersEnd()
-	}
-	t.save()
-	t.exit()
-	if len(d.print) > 0 {
-		return t.print(d.print)
-	}
-	return 0
 }
 
 // answersEnd records what a Stop is answered that hands over nothing and lets the turn end.
@@ -222,25 +149,27 @@ func (t *tick) answersEnd() {
 }
 
 // settlesFirst waits, where the session has Stop hooks of others, for what they decide
-// about a turn whose entry is done or claimed to be. over is false if the decision can
+// about a turn whose entry is done or claimed to be. It returns false if the decision can
 // be carried out at once.
-func (t *tick) settlesFirst(d decision) (status int, over bool) {
+func (t *tick) settlesFirst(d decision) bool {
 	done := cmp.Or(d.acknowledge, d.check)
 	if done == nil || !t.Record.strangers() {
-		return 0, false
+		return false
 	}
 	waits := d.check != nil // for the verdict, and what follows
 	if !waits {
 		entry, ok := t.next()
 		if !ok {
-			return t.giveUp(), true
+			t.giveUp()
+			return true
 		}
 		waits = entry != nil
 	}
 	if !settles(t.Record, waits, time.Now()) {
-		return 0, false
+		return false
 	}
-	return t.settle(done), true
+	t.settle(done)
+	return true
 }
 
 // decide makes the pure decision, and makes it again when it wants to see the
@@ -261,8 +190,10 @@ func (t *tick) decide() (decision, bool) {
 	evidence := absent
 	if look.Wait(d.patience) == inbox.Seen {
 		evidence = present
+		if t.event.Name == client.Stop && handover.ByFile(flight) && !handover.WasRead(flight, t.event.Transcript, d.patience) {
+			evidence = unread
+		}
 	}
-	crashPoint("looked")
 	if !t.enter(lockPatience) {
 		return decision{}, false
 	}
@@ -330,30 +261,27 @@ func (t *tick) carryOut(d decision) bool {
 	var err error
 	if d.advance != "" {
 		_, err = t.Advance(d.advance, t.event.PromptID)
-		crashPoint("advanced")
 	}
 	if err == nil && d.goesOn {
 		_, err = t.GoesOn(t.event.PromptID)
-		crashPoint("went on")
 	}
 	if err == nil && d.failure != "" {
 		_, err = t.Fail(d.failure)
-		crashPoint("failed")
+	}
+	if err == nil && d.unread {
+		_, err = t.Unread()
 	}
 	if err == nil && d.void {
 		_, err = t.Void()
-		crashPoint("voided")
 	}
 	if err == nil && d.check != nil {
 		_, err = t.Check(*d.check)
-		crashPoint("claimed")
 	}
 	if err == nil && d.acknowledge != nil {
 		var done *inbox.Delivery
 		if done, err = t.Acknowledge(*d.acknowledge); done != nil {
 			t.done = done.DeliveryID
 		}
-		crashPoint("acknowledged")
 	}
 	if err == nil {
 		return true
@@ -376,12 +304,4 @@ func (t *tick) save() {
 	if err := t.Save(); err != nil {
 		t.log("%v", err)
 	}
-	crashPoint("saved")
-}
-
-// self names this process.
-func self() Process {
-	pid := os.Getpid()
-	start, _ := startTime(pid)
-	return Process{PID: pid, Start: start}
 }

@@ -24,12 +24,6 @@ func (p Policy) longest() time.Duration {
 
 // StopTimeout is the time-out, in whole seconds, that the client's settings must
 // give the Stop hook of a session with this policy.
-func (p Policy) StopTimeout() time.Duration { return timeout(p.longest()) }
-
-// WiredTimeout is the same for the hand-wired Stop hook with --mode persist and
-// this --idle-interval.
-func WiredTimeout(idle time.Duration) time.Duration { return timeout(idle) }
-
-func timeout(longest time.Duration) time.Duration {
-	return (longest + margin + time.Second - 1).Truncate(time.Second)
+func (p Policy) StopTimeout() time.Duration {
+	return (p.longest() + margin + time.Second - 1).Truncate(time.Second)
 }

@@ -25,14 +25,6 @@ func (r *Record) Hush() time.Time {
 	return r.TypedAt.Add(cmp.Or(r.Policy.TypingPause, TypingPause))
 }
 
-// Hush is the same for display, where nothing is decided by it.
-func (s *Shown) Hush() time.Time {
-	if s.TypedAt.IsZero() {
-		return time.Time{}
-	}
-	return s.TypedAt.Add(TypingPause)
-}
-
 // typing reports whether a person is typing or has just typed.
 func typing(r *Record, now time.Time) bool { return now.Before(r.Hush()) }
 
@@ -120,7 +112,7 @@ func (r *Record) lookAtLine() {
 // lineBehind is how long a Stop waits for the transcript to show that the typed
 // text was taken. The hook lock is held meanwhile, so this is shorter than other
 // hooks wait for the lock.
-var lineBehind = time.Second
+const lineBehind = time.Second
 
 // settleLine is lookAtLine at the end of a turn. That turn may have been the one
 // for the typed text, and the transcript may lag. If the turn were allowed to end

@@ -55,7 +55,6 @@ func TestWhatWasTakenInTheTurnHoldsNothingBack(t *testing.T) {
 func TestATurnIsLetEndOnlyOnceForWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
-	l.soon()
 	l.quietly(client.UserPromptSubmit, fields{"prompt": "also do this"})
 	l.queued("enqueue")
 	l.quietly(client.Stop, nil)
@@ -77,7 +76,7 @@ func TestNothingIsHandedOverForTwoMinutesAfterTheLastKey(t *testing.T) {
 			l.change(typed)
 			cmd := l.wait()
 			l.append("three") // it looks, and waits on
-			time.Sleep(5 * breath)
+			time.Sleep(50 * time.Millisecond)
 			if r := l.record(); r.Phase != Waiting || r.Acknowledged != 1 || l.flight() != nil {
 				t.Fatalf("record: %+v", r)
 			}
@@ -103,7 +102,7 @@ func TestASessionGoesOnWaitingAfterAPersonsPrompt(t *testing.T) {
 	cmd = l.wait() // their turn's Stop
 	l.change(func(r *Record) { r.Attached = 0 })
 	l.append("later")
-	time.Sleep(5 * breath)
+	time.Sleep(50 * time.Millisecond)
 	if r := l.record(); r.Phase != Waiting || r.Ruling != nil {
 		t.Fatalf("record: %+v", r)
 	}
@@ -118,7 +117,6 @@ func TestASessionGoesOnWaitingAfterAPersonsPrompt(t *testing.T) {
 func TestACommandThatWasTypedWhileAHookWaits(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, persistent)
-	l.soon()
 	cmd := l.waits()
 	l.change(func(r *Record) { r.Attached, r.TypedAt = 1, time.Now() })
 	l.queued("enqueue")
@@ -204,7 +202,6 @@ func TestWhatWasTakenIsSeenInTwoSteps(t *testing.T) {
 func TestAPromptThatTheTranscriptToldOfFirst(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, persistent)
-	l.soon()
 	cmd := l.waits()
 	l.change(func(r *Record) { r.Attached, r.TypedAt = 1, time.Now() })
 	l.queued("enqueue")

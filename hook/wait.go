@@ -1,31 +1,19 @@
 package hook
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"heartbeat/hook/client"
-	"heartbeat/hook/durable"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/process"
+	"heartbeat/hook/wake"
 )
 
 const (
-	// glance is how often a waiting hook looks without being notified: inotify does
-	// not see changes from other hosts, and a line without a newline becomes an
-	// entry just by staying quiet.
-	glance = 5 * time.Second
 	// blind is how long a waiting hook goes on without the lock after its
 	// idle-interval is over.
 	blind = time.Minute
-	// breath is the minimum time between two looks, for when a writer streams.
-	breath = 10 * time.Millisecond
-	// poll is how often the files are checked where inotify is missing.
-	poll = 250 * time.Millisecond
 	// lastWord is how long a waiting hook that is told to end tries to record that.
 	lastWord = 300 * time.Millisecond
 )
@@ -37,39 +25,37 @@ func settled() time.Duration { return client.Claude.Transcript.Behind + time.Sec
 // holds the lock; the watch begins before the lock is released, and the first look
 // follows at once, so that no change is missed. again is true when the entry in
 // flight must be offered again.
-func (t *tick) wait(again bool) int {
+func (t *tick) wait(again bool) {
 	now := time.Now()
-	v := vigil{me: self(), began: t.began, idleAt: now.Add(t.Record.Policy.IdleInterval)}
+	v := vigil{me: t.me, began: t.began, idleAt: now.Add(t.Record.Policy.IdleInterval)}
 	t.Record.Enter(Waiting, now)
 	t.Record.Waiter = v.me
 	t.answers(Waits, whyWaits(t.Record, again, now))
-	w := newWatch(t.home, t.Record.Inbox, inbox.Urgent(t.Record.Inbox))
-	defer w.close()
+	w := t.watches(t.Record.Inbox, inbox.Urgent(t.Record.Inbox))
+	defer w.Close()
 	t.save()
 	t.exit()
-	crashPoint("waiting")
 	until, seen := v.idleAt, now
-	for w.next(until) {
+	for w.Next(until) {
 		if !t.enter(lockPatience) {
-			if now := time.Now(); t.gone() || now.After(v.idleAt.Add(glance)) && now.Sub(seen) > blind {
-				return 0
+			if now := time.Now(); t.gone() || now.After(v.idleAt.Add(wake.Glance)) && now.Sub(seen) > blind {
+				return
 			}
 			continue
 		}
 		seen = time.Now()
-		if status, done := t.lookUp(v, again); done {
-			return status
+		if t.lookUp(v, again) {
+			return
 		}
 		until = nextLook(t.Record, v, seen)
 		t.exit()
 	}
 	t.excuse(v.me)
-	return 0
 }
 
 // nextLook returns the latest time for the next look if nothing happens.
 func nextLook(r *Record, v vigil, now time.Time) time.Time {
-	at := now.Add(glance)
+	at := now.Add(wake.Glance)
 	for _, t := range []time.Time{v.idleAt, r.Hush(), r.TypedAt.Add(settled()), v.lineShown(), v.latest(r)} {
 		if t.After(now) && t.Before(at) {
 			at = t
@@ -78,28 +64,25 @@ func nextLook(r *Record, v vigil, now time.Time) time.Time {
 	return at
 }
 
-// gone reports whether the session has ended.
-func (t *tick) gone() bool {
-	r, err := t.read()
-	return errors.Is(err, fs.ErrNotExist) || err == nil && r == nil
-}
-
-// lookUp is one look of a waiting hook, under the lock.
-func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
-	if !lives(t.client) {
+// lookUp is one look of a waiting hook, under the lock. It returns true when the hook waits
+// no longer.
+func (t *tick) lookUp(v vigil, again bool) (done bool) {
+	if !process.Lives(t.client) {
 		t.log("the client has ended: nobody waits any more")
-		return t.giveUp(), true
+		t.giveUp()
+		return true
 	}
 	var entry *inbox.Entry
 	before := t.Record.Line
 	t.Record.lookAtLine()
 	if doubtful(t.Record, v, time.Now()) {
-		return 0, false
+		return false
 	}
 	if t.Record.Waiter == v.me && !again {
 		var ok bool
 		if entry, ok = t.next(); !ok {
-			return t.giveUp(), true
+			t.giveUp()
+			return true
 		}
 	}
 	now := time.Now()
@@ -107,22 +90,23 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 		r.goneOn(nil, now)
 		t.answers(WentOn, "")
 		t.save()
-		return 0, true
+		return true
 	}
 	switch awake(t.Record, v, again || entry != nil, now) {
 	case await:
 		if t.Record.Line != before {
 			t.save()
 		}
-		return 0, false
+		return false
 	case desert:
-		return 0, true
 	case handOver:
-		return t.handOver(entry), true
+		t.handOver(entry)
 	case idleTick:
-		return t.speak(IdleTurn, idleTickPrompt, nil), true
+		t.speak(IdleTurn, handover.IdleTick, nil)
+	case approve:
+		t.ends()
 	}
-	return t.ends(), true
+	return true
 }
 
 // whyWaits is what a hook waits for, other than work.
@@ -163,90 +147,10 @@ func (t *tick) excuse(me Process) {
 	t.save()
 }
 
-// watch wakes its owner when one of some files changed.
-type watch struct {
-	paths   []string
-	changed <-chan struct{}
-	stop    func()
-	signals chan os.Signal
-	last    time.Time // of the last look
-	seen    []durable.Stamp
-}
-
-// newWatch watches files that a queue has and the session record in home.
-func newWatch(home string, queue ...string) *watch {
-	paths := append(queue, recordPath(home))
-	w := &watch{paths: paths, signals: make(chan os.Signal, 1), seen: make([]durable.Stamp, len(paths))}
-	signal.Notify(w.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	w.changed, w.stop = notify(paths...)
-	if w.changed == nil {
-		w.differs()
-	}
+// watches watches files that the queue has, and the session.
+func (t *tick) watches(queue ...string) *wake.Watch {
+	saved, unsubscribe := t.live.Watch()
+	w := wake.Files(t.ctx.Done(), queue...)
+	w.Also(saved, unsubscribe)
 	return w
-}
-
-func (w *watch) close() {
-	signal.Stop(w.signals)
-	w.stop()
-}
-
-// next returns true when it is time for a look: something changed, nothing did for
-// a while, or until was reached. It returns false after a signal. The first look
-// comes at once.
-func (w *watch) next(until time.Time) bool {
-	now := time.Now()
-	first := w.last.IsZero()
-	at := w.last.Add(glance)
-	if first {
-		at = now
-	}
-	if until.Before(at) {
-		at = until
-	}
-	if !first && !w.pause(breath) {
-		return false
-	}
-	for {
-		patience := time.Until(at)
-		if w.changed == nil {
-			patience = min(patience, poll)
-		}
-		timer := time.NewTimer(max(patience, 0))
-		select {
-		case <-w.signals:
-			timer.Stop()
-			return false
-		case <-w.changed:
-			timer.Stop()
-		case <-timer.C:
-			if time.Until(at) > 0 && !w.differs() {
-				continue
-			}
-		}
-		w.last = time.Now()
-		return true
-	}
-}
-
-// pause waits; it returns false after a signal.
-func (w *watch) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-w.signals:
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// differs reports whether one of the files has changed since the last call.
-func (w *watch) differs() bool {
-	changed := false
-	for i, path := range w.paths {
-		now := durable.StampOf(os.Lstat(path))
-		changed = changed || !w.seen[i].Same(now)
-		w.seen[i] = now
-	}
-	return changed
 }

@@ -2,16 +2,19 @@ package orchestrator
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"heartbeat/hook/client"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/deadline"
+	"heartbeat/orchestrator/store"
 )
 
 // parking is an account's no, as the agent understands it.
-func parking(p account.Parking) agent.Parking {
-	return agent.Parking{Until: p.Until, Person: p.Person, Reason: p.Reason, Fix: p.Fix, Limit: p.Source != "" && !p.Person, Known: p.Known()}
+func parking(p account.Parking, now time.Time) agent.Parking {
+	return agent.Parking{Until: deadline.Shown(p.Until, now), Person: p.Person, Reason: p.Reason, Fix: p.Fix, Limit: p.Source != "" && !p.Person, Known: p.Known()}
 }
 
 // askAgain makes members that were told to wait ask their account again.
@@ -35,7 +38,7 @@ func (f *fleet) may(m *member, now time.Time) bool {
 	if answer.May {
 		return true
 	}
-	m.Parks(parking(answer.Parking), now)
+	m.Parks(parking(answer.Parking, now), now)
 	f.askAgain([]string{answer.Wake})
 	return false
 }
@@ -73,7 +76,7 @@ func (f *fleet) above(m *member, now time.Time) *agent.Parking {
 	if until.IsZero() || resets.Before(until) {
 		until = resets
 	}
-	return &agent.Parking{Until: until, Reason: why, Known: true}
+	return &agent.Parking{Until: deadline.On(until, now, account.Furthest), Reason: why, Known: true, Room: true}
 }
 
 // shows takes what a member's client shows of its account's limits.
@@ -128,6 +131,9 @@ func (f *fleet) declines(m *member, now time.Time) {
 	f.askAgain(f.accounts.Declines(m.Name))
 }
 
+// accountsKept names the write of accounts among those that nobody waits for.
+const accountsKept = "accounts"
+
 // keepAccounts saves what is known of parked accounts for the next run, if that has
 // changed.
 func (s *Scheduler) keepAccounts(now time.Time) {
@@ -135,8 +141,9 @@ func (s *Scheduler) keepAccounts(now time.Time) {
 	if !anew {
 		return
 	}
-	s.behind.Put(account.Path(s.opt.StateDir), func() {
-		if err := account.Keep(s.opt.StateDir, kept); err != nil {
+	s.behind.Put(accountsKept, func() {
+		err := s.opt.Store.Write(context.Background(), func(c *store.Change) error { return account.Keep(c, kept) })
+		if err != nil {
 			s.log.Warn("cannot keep until when an account is parked", "err", err)
 		}
 	})

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // limited is a session that ends at a fault of its account.
@@ -521,7 +521,8 @@ func TestALimitIsKeptWhenItsAgentIsParked(t *testing.T) {
 			}
 		}
 		r.want("a", Parked)
-		if kept, err := account.Read(filepath.Join(r.dir, "state")); err != nil || len(kept) != 1 {
+		kept, err := store.Get(t.Context(), r.s.opt.Store.Reader, account.Read)
+		if err != nil || len(kept) != 1 {
 			t.Errorf("kept: %v, %v", kept, err)
 		}
 	})
@@ -678,6 +679,19 @@ func TestRoomIsLeftToPeople(t *testing.T) {
 			t.Errorf("after its hours: %+v", a)
 		}
 		r.want("polite", status.Parked)
+		// A resume does not lift it, and nothing says that it does.
+		said := status.Agent{AgentState: r.state("polite")}
+		advised := said.Troubles("heartbeat", time.Now())
+		if len(advised) != 1 || !strings.HasPrefix(advised[0].Do, "heartbeat reload   # after a change of limits: in the file") || strings.Contains(advised[0].Do+advised[0].Then, "resume") {
+			t.Errorf("status advises %+v", advised)
+		}
+		states, err := r.s.Resume("polite")
+		if err != nil || len(states) != 1 || states[0].State != status.Parked || !states[0].Until.Equal(now.Add(3*time.Hour)) {
+			t.Errorf("resumed: %+v, %v", states, err)
+		}
+		if do, stays := states[0].Stays("heartbeat"); !stays || do != "raise limits: in the file, then heartbeat reload" {
+			t.Errorf("a resume says %q, %v", do, stays)
+		}
 		r.set("polite", drains)
 		r.sleep(2 * time.Hour)
 		if a := r.state("polite"); a.State != status.Idle || a.Acknowledged != 5 {

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"heartbeat/config"
@@ -16,15 +15,9 @@ import (
 // startPatience is how long a run waits, before it begins, for answers that are owed.
 const startPatience = 10 * time.Second
 
-// ErrNoSession means that somebody asks for an approval who is no agent's session.
-var ErrNoSession = errors.New("only an agent's session asks for an approval")
-
 // AskApproval files what the session of an agent asks for, and returns at once: with
 // the answer, where a rule knows it.
 func (s *Scheduler) AskApproval(ctx context.Context, agent string, r approval.Request) (approval.Request, error) {
-	if agent == "" {
-		return r, ErrNoSession
-	}
 	s.mu.Lock()
 	m := s.fleet.find(agent)
 	if m == nil {
@@ -47,6 +40,16 @@ func (s *Scheduler) AnswerApproval(ctx context.Context, id string, a approval.An
 	return s.consent.Answer(ctx, id, a)
 }
 
+// NeedsToken reports whether only who has a token may answer a request.
+func (s *Scheduler) NeedsToken(id string) bool { return s.consent.NeedsToken(id) }
+
+// Declared returns the fleet as its file said when it was loaded last.
+func (s *Scheduler) Declared() *config.Fleet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fleet.declared
+}
+
 // petitioners are the members as room consent knows them.
 type petitioners struct{ s *Scheduler }
 
@@ -63,11 +66,7 @@ func (p petitioners) Agents() (all []consent.Agent) {
 }
 
 // Declared implements consent.Fleet.
-func (p petitioners) Declared() *config.Fleet {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	return p.s.fleet.declared
-}
+func (p petitioners) Declared() *config.Fleet { return p.s.Declared() }
 
 // petitioner is one of them.
 type petitioner struct {

@@ -84,8 +84,8 @@ func (f *fleet) used(p status.Purse, m *member, now time.Time) *agent.Parking {
 			return &agent.Parking{Until: may.Until, Reason: fmt.Sprintf("%s for the %s may be spent: what was spent before %s %s; mend that and restart `heartbeat run`",
 				p.Name(), may.Period, b.before.Format(time.DateTime), b.why)}
 		}
-		if why := p.Spent(may, f.spending); why != "" {
-			return &agent.Parking{Until: may.Until, Reason: why}
+		if why, until := p.Spent(may, f.spending, now); why != "" {
+			return &agent.Parking{Until: until, Reason: why}
 		}
 	}
 	return nil
@@ -110,7 +110,7 @@ func (s *Scheduler) recallSpending() {
 			}
 		})
 	}
-	from := recalled{since: time.Now().Add(-usage.Remembered)}
+	from := recalled{since: s.opt.Now().Add(-usage.Remembered)}
 	for _, m := range s.fleet.members {
 		m.recalled = from
 	}

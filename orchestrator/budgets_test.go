@@ -292,7 +292,7 @@ func TestWhatAShimRecordsAtItsEndCounts(t *testing.T) {
 func TestADeadShimTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	f := &fleet{declared: &config.Fleet{Budget: config.Budget{Day: config.Allowance{Cost: 6}}}, spending: usage.Meters{}}
-	m := newMember(&config.Agent{Name: "a", Zone: time.UTC})
+	m := newMember(&config.Agent{Name: "a", Zone: time.UTC}, time.Now())
 	f.members = []*member{m}
 	now := time.Now()
 	m.Begin("", now)
@@ -302,7 +302,7 @@ func TestADeadShimTakesNothingBack(t *testing.T) {
 	c.spent(five, now)
 	m.Reports(session.Report{Spent: five}, now)
 	c.spent(usage.Sum{Turns: 2, Cost: 2}, now) // by the records
-	if got := c.fleet.spending[usage.Purse{}].Since(now.Add(-time.Hour)); got != five {
+	if got, _ := c.fleet.spending[usage.Purse{}].Within(now.Add(-time.Hour), now.Add(time.Hour), now); got != five {
 		t.Errorf("spent: %+v, want %+v", got, five)
 	}
 }

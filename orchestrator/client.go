@@ -57,6 +57,9 @@ func (c course) meets() (pass bool) {
 
 // probe tries a client for a member.
 func (f *foresight) probe(m *member, k clients.Known) {
+	if _, told := f.tries.LoadOrStore(k.ID, true); !told {
+		f.log.Info("the client is new here: trying it offline for up to a minute; nothing is paid", "client", k.Name())
+	}
 	k, err := f.opt.Clients.Probe(f.work, k)
 	if err != nil {
 		f.log.Warn("cannot keep what a probe has found", "err", err)
@@ -71,13 +74,13 @@ func (f *foresight) probe(m *member, k clients.Known) {
 func (f *foresight) tellProbed(m *member, k clients.Known) {
 	verdict := k.Result.Verdict()
 	e := journal.Event{Agent: m.Name, Kind: journal.Probed, Reason: foreign.Text(k.Name() + ": " + string(verdict)), Started: k.Result.At}
-	log := f.log.With("client", k.Name(), "took", time.Duration(k.Result.DurationMS)*time.Millisecond)
+	log := f.log.With("client", k.Name(), "took", (time.Duration(k.Result.DurationMS) * time.Millisecond).Round(time.Second))
 	switch verdict {
 	case probe.Good:
-		log.Info("the client does what heartbeat relies on")
+		log.Info("the client passed the probe")
 	case probe.Bad:
 		e.Detail = foreign.Text(k.Breaks())
-		log.Warn("the client does not do what heartbeat relies on", "broken", k.Breaks())
+		log.Warn("the client failed the probe", "broken", k.Breaks())
 	case probe.Unknown:
 		e.Detail = k.Result.Failure
 		log.Warn("the client could not be probed, and is used all the same", "why", k.Result.Failure)
@@ -104,7 +107,6 @@ func (s *Scheduler) ForeseeClients() {
 		}
 		k := s.opt.Clients.Look(def)
 		if k.New() {
-			s.log.Info("a client is new here, and is being probed", "agent", m.Name, "client", k.File)
 			s.foresight.probe(m, k)
 			k = s.opt.Clients.Look(def)
 		}

@@ -107,7 +107,7 @@ func TestAClientThatIsNew(t *testing.T) {
 				if r.state("b").State != Running {
 					t.Errorf("another agent waits: %+v", r.state("b"))
 				}
-				if probed := tt.said != ""; probed && (r.state("a").Acknowledged != 0 || !strings.Contains(r.state("a").Reason.String(), "is new here, and is being probed") || r.backlog("a").Queued != 1) {
+				if probed := tt.said != ""; probed && (r.state("a").Acknowledged != 0 || !strings.Contains(r.state("a").Reason.String(), "is new here: it is tried") || r.backlog("a").Queued != 1) {
 					t.Errorf("while it is probed: %+v, %+v", r.state("a"), r.backlog("a")) // its queue counted as empty
 				}
 				r.sleep(time.Minute)

@@ -17,7 +17,7 @@ import (
 // memory is done afterwards, without the lock.
 func (s *Scheduler) happened(m *member, event func(now time.Time)) {
 	s.mu.Lock()
-	now := time.Now()
+	now := s.opt.Now()
 	if event(now); m != nil {
 		s.fleet.touch(m)
 	}
@@ -51,7 +51,7 @@ func (s *Scheduler) conclude(now time.Time) (effects []func()) {
 	if s.opt.Once && f.mayBeFinished() {
 		effects = append(effects, s.finishOnce)
 	}
-	f.line.arm(f.works(), func() { s.happened(nil, func(time.Time) { f.line.lookAt = time.Time{} }) })
+	f.line.arm(now, f.works(), func() { s.happened(nil, func(time.Time) { f.line.lookAt = time.Time{} }) })
 	return effects
 }
 
@@ -88,7 +88,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 		m.voidCheck()
 	}
 	if m.Gone() && f.stage != stopping {
-		s.depart(m)
+		s.depart(m, now)
 		return effects
 	}
 	s.undertake(m)
@@ -98,7 +98,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 	}
 	f.count(m)
 	s.publish(m)
-	s.arm(m)
+	s.arm(m, now)
 	return effects
 }
 
@@ -142,7 +142,7 @@ func (s *Scheduler) publish(m *member) {
 }
 
 // arm sets a member's timer to when something is due.
-func (s *Scheduler) arm(m *member) {
+func (s *Scheduler) arm(m *member, now time.Time) {
 	next := m.Next()
 	if !s.fleet.works() || m.gone {
 		next = time.Time{}
@@ -154,7 +154,7 @@ func (s *Scheduler) arm(m *member) {
 		m.timer.Stop()
 	}
 	if m.rings = next; !next.IsZero() {
-		m.timer = time.AfterFunc(time.Until(next), func() { s.ring(m, next) })
+		m.timer = time.AfterFunc(next.Sub(now), func() { s.ring(m, next) })
 	}
 }
 
@@ -187,10 +187,10 @@ func (s *Scheduler) ring(m *member, at time.Time) {
 }
 
 // depart lets a removed member go, and hands on what it had.
-func (s *Scheduler) depart(gone *member) {
+func (s *Scheduler) depart(gone *member, now time.Time) {
 	f := &s.fleet
 	gone.gone = true
-	s.arm(gone)
+	s.arm(gone, now)
 	f.count(gone)
 	f.line.Leave(gone)
 	f.members = slices.DeleteFunc(f.members, func(b *member) bool { return b == gone })
@@ -201,8 +201,8 @@ func (s *Scheduler) depart(gone *member) {
 		if m.Removed() {
 			continue
 		}
-		if m.Def().Dir == gone.Def().Dir && gone.claim != nil {
-			m.claim, gone.claim = gone.claim, nil
+		if m.awaits != nil && (m.awaits.Same(gone.claim) || m.Def().Dir == gone.Def().Dir && gone.claim != nil) {
+			m.claim, m.awaits = m.awaits, nil
 		}
 		m.Succeeds()
 		s.fleet.touch(m)

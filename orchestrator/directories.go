@@ -23,7 +23,11 @@ func (d *directories) take() error {
 	var errs, losses []error
 	lost := map[*member]error{}
 	for _, m := range d.fleet.members {
-		claimed, err := claim.Take(m.Def())
+		claimed, err := d.fleet.locks.Take(m.Def())
+		if other := d.fleet.holder(claimed, m); other != nil {
+			claimed.Release()
+			err = stillHas(other)
+		}
 		if _, held := errors.AsType[*claim.HeldError](err); held {
 			errs = append(errs, err)
 		} else if err != nil {
@@ -115,18 +119,29 @@ func (d *directories) finds(m *member, was visit, l claim.Look) {
 	}
 }
 
-// retake locks the directory that replaced the locked one.
+// retake locks the directory that replaced the locked one. Where another member has that, it
+// is taken over as soon as nothing of that one goes on there and its own path leads elsewhere.
 func (d *directories) retake(m *member, cfg *config.Agent) {
-	anew, err := claim.Lock(cfg)
+	anew, err := d.fleet.locks.Lock(cfg)
 	d.happened(m, func(now time.Time) {
-		switch {
-		case !d.fleet.has(m):
+		if !d.fleet.has(m) {
 			anew.Release()
 			return
-		case err != nil:
-			m.Loses(agent.FinishReplaced + ": " + err.Error())
+		}
+		other := d.fleet.holder(anew, m)
+		if other != nil && !(other.Rests() && other.Place() != agent.Ours) {
+			anew.Release()
+			err = stillHas(other)
+		}
+		if err != nil {
+			m.Displaced(agent.FinishReplaced + ": " + err.Error())
 			m.InspectLater(now)
 			return
+		}
+		if other != nil {
+			other.release()
+			other.claim = claim.Lost()
+			other.InspectLater(now)
 		}
 		m.release()
 		m.claim, m.empty = anew, noStamp

@@ -9,6 +9,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/usage"
 )
@@ -18,7 +19,8 @@ import (
 type fleet struct {
 	declared *config.Fleet
 	members  []*member
-	touched  []*member // those to which something has happened
+	locks    *claim.Locks // theirs
+	touched  []*member    // those to which something has happened
 	line     line
 	accounts account.Ledger
 	spending usage.Meters // lately
@@ -27,6 +29,7 @@ type fleet struct {
 	stage    stage
 	endNow   bool
 	stops    *status.Stopping // from stopping on
+	clock    time.Time        // when it was last compared; zero: not yet
 	once     once
 }
 
@@ -56,6 +59,16 @@ func (f *fleet) shown() iter.Seq[*member] {
 func (f *fleet) find(name string) *member {
 	for _, m := range f.members {
 		if m.Name == name && !m.Removed() {
+			return m
+		}
+	}
+	return nil
+}
+
+// holder returns another member that has the directory of a claim; nil: none.
+func (f *fleet) holder(c *claim.Claim, of *member) *member {
+	for _, m := range f.members {
+		if m != of && m.claim.Same(c) {
 			return m
 		}
 	}

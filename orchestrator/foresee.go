@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"heartbeat/config"
@@ -24,6 +25,8 @@ type foresight struct {
 	*Scheduler
 	// one limits the checks whether sessions can work to one agent at a time.
 	one chan struct{}
+	// tries are the clients of which people were told that they are tried. :: id → true
+	tries sync.Map
 }
 
 func (f *foresight) foresee(all []*member) {
@@ -37,7 +40,7 @@ func (f *foresight) foresee(all []*member) {
 			return
 		}
 		f.mu.Lock()
-		def, wants := m.Def(), m.Wants(time.Now())
+		def, wants := m.Def(), m.Wants(f.opt.Now())
 		f.mu.Unlock()
 		if wants {
 			failed := f.failure(def, f.opt.Blocked(def))

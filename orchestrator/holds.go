@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/memory"
 )
 
@@ -55,7 +56,7 @@ func (h *holds) goOn() {
 		}
 		h.happened(m, func(now time.Time) {
 			if m.hold = was; was.Definition == memory.DefinitionOf(m.Def()) {
-				m.WasHeld(was.Held, was.Since, now)
+				m.WasHeld(was.Held, deadline.Since(was.Since, now), now)
 			}
 		})
 	}

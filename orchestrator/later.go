@@ -119,7 +119,7 @@ func (f laterFleet) accepted(ctx context.Context, m *member, cfg *config.Agent, 
 		Agent: cfg.Name, Kind: journal.Skipped, Trigger: sentBy + "@" + l.ID, Due: due,
 		Reason: "another prompt was accepted with its id before its time came", Detail: "it is a dead letter",
 	})
-	s.log.Error("a prompt that was to be sent later is a dead letter: another one was accepted with its id", "agent", cfg.Name, "id", l.ID)
+	s.log.Error("a prompt that waited for its time is a dead letter: another one was accepted with its id", "agent", cfg.Name, "id", l.ID)
 	s.happened(m, func(time.Time) { m.DeadLettered() })
 	return nil
 }
@@ -149,7 +149,7 @@ func (f laterFleet) show(cfg *config.Agent, err error) {
 	case err == nil:
 		m.unsent = nil
 	default:
-		m.unsent = unable(m.unsent, err, time.Now())
+		m.unsent = unable(m.unsent, err, f.s.opt.Now())
 	}
 }
 

@@ -30,6 +30,7 @@ type member struct {
 		told bool
 	}
 	claim   *claim.Claim // its directory; nil while another one has it
+	awaits  *claim.Claim // what it gets once that one is gone; or nil
 	live    session.Live
 	hold    memory.Hold // as it is saved for the next run, or zero
 	empty   queue.Stamp // of the inbox, when it was found empty; or zero
@@ -59,8 +60,8 @@ type missing struct {
 	of queue.Lost
 }
 
-func newMember(cfg *config.Agent) *member {
-	m := &member{Agent: agent.New(cfg, time.Now()), wake: make(chan struct{}, 1), look: make(chan struct{}, 1)}
+func newMember(cfg *config.Agent, now time.Time) *member {
+	m := &member{Agent: agent.New(cfg, now), wake: make(chan struct{}, 1), look: make(chan struct{}, 1)}
 	m.told = m.describe() // readers assume this
 	return m
 }
@@ -73,7 +74,8 @@ func (m *member) describe() status.AgentState {
 		d.Untended = m.untended.is
 	}
 	if m.triggers != nil {
-		d.RefusedFires = m.triggers.Refused()
+		d.PausedTriggers = m.triggers.Paused()
+		d.RefusedFires, d.RefusedRequests = m.triggers.Refused(), m.triggers.RefusedRequests()
 	}
 	return d
 }
@@ -81,10 +83,11 @@ func (m *member) describe() status.AgentState {
 // release releases its directory.
 func (m *member) release() {
 	m.claim.Release()
-	m.claim = nil
+	m.awaits.Release()
+	m.claim, m.awaits = nil, nil
 }
 
-// tended says whether its requests for approval could be seen to.
+// tended says whether its requests for approval could be handled.
 func (m *member) tended(err error, now time.Time) {
 	u := &m.untended
 	if err == nil {

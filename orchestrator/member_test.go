@@ -14,8 +14,8 @@ import (
 func TestWhatAnAgentTakes(t *testing.T) {
 	t.Parallel()
 	for of, most := range map[reflect.Type]uintptr{
-		reflect.TypeFor[member]():       1024,
-		reflect.TypeFor[agent.Agent]():  1792,
+		reflect.TypeFor[member]():       1152,
+		reflect.TypeFor[agent.Agent]():  2048,
 		reflect.TypeFor[config.Agent](): 1024,
 	} {
 		if size := of.Size(); size > most {

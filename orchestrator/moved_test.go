@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/proof"
 )
@@ -49,9 +51,6 @@ func TestWhatIsRememberedFollowsAnAgentToItsNextDirectory(t *testing.T) {
 		},
 	} {
 		for _, reload := range []bool{false, true} {
-			if reload && name == "with its queue" {
-				continue // the run holds what it has locked, wherever it is now, and refuses the file
-			}
 			t.Run(name+map[bool]string{true: ", reloaded"}[reload], func(t *testing.T) {
 				t.Parallel()
 				inBubble(t, "a", func(t *testing.T, r *rig) {
@@ -107,4 +106,95 @@ func (r *rig) filedOf(agent string) (all []string) {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// TestALockOfThisRunIsItsOwn: a directory that was moved, and named by another path in the
+// file, was "another heartbeat (process ITSELF)" for the run that had it: the whole file was
+// refused, and two agents whose directories were swapped were lost for good.
+func TestALockOfThisRunIsItsOwn(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]struct {
+		moves string            // "a>x b>a": renames, one after the other; "+a": a directory is made
+		file  map[string]string // the directory of each agent afterwards; nil: no reload
+	}{
+		"moved":                               {"a>x", map[string]string{"a": "x", "b": "b"}},
+		"moved, another in its place":         {"a>x +a", map[string]string{"a": "x", "b": "b"}},
+		"moved, a new agent in its place":     {"a>x +a", map[string]string{"a": "x", "b": "b", "c": "a"}},
+		"moved, a new agent without one":      {"a>x", map[string]string{"a": "x", "b": "b", "c": "a"}},
+		"moved and renamed":                   {"a>x", map[string]string{"c": "x", "b": "b"}},
+		"moved onto another agent's":          {"b>y a>b", map[string]string{"a": "b"}},
+		"another agent's takes its place":     {"a>x b>a +b", map[string]string{"a": "a", "b": "b"}},
+		"another agent's is meant":            {"b>x +b", map[string]string{"a": "x", "b": "b"}},
+		"swapped on disk":                     {"a>x b>a x>b", nil},
+		"swapped in the file":                 {"", map[string]string{"a": "b", "b": "a"}},
+		"swapped in both":                     {"a>x b>a x>b", map[string]string{"a": "b", "b": "a"}},
+		"swapped on disk, reloaded":           {"a>x b>a x>b", map[string]string{"a": "a", "b": "b", "c": "c"}},
+		"moved and back":                      {"a>x x>a", map[string]string{"a": "a", "b": "b"}},
+		"one further, and the last one first": {"a>x b>a +c c>b x>c", map[string]string{"a": "c", "b": "a", "c": "b"}},
+	} {
+		for _, busy := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", in a turn"}[busy], func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, "a b", func(t *testing.T, r *rig) {
+					r.rough = true
+					r.send("a", 1)
+					r.send("b", 1)
+					stop := r.run()
+					defer stop()
+					if r.sleep(boot + entry/2); !busy {
+						r.sleep(time.Hour)
+					}
+					r.shuffle(k.moves)
+					if k.file != nil {
+						var all []*config.Agent
+						for name, dir := range k.file {
+							one := r.declare(dir)
+							one.Name = name
+							all = append(all, one)
+						}
+						slices.SortFunc(all, func(a, b *config.Agent) int { return strings.Compare(a.Name, b.Name) })
+						r.fleet = r.with(all...)
+						if _, err := r.s.Reload(r.fleet); err != nil {
+							t.Fatal(err)
+						}
+					}
+					r.sleep(time.Hour)
+					for _, a := range r.fleet.Agents {
+						was := r.state(a.Name).Acknowledged
+						r.send(filepath.Base(a.Dir), 1)
+						r.sleep(time.Hour)
+						if now := r.state(a.Name); now.State != Idle || now.Acknowledged != was+1 {
+							t.Errorf("%s in %s: %d done after %d: %s (%s)", a.Name, filepath.Base(a.Dir), now.Acknowledged, was, now.State, now.Reason)
+						}
+						if !flock.Held(a.Dir) {
+							t.Errorf("%s: %s is not locked", a.Name, a.Dir)
+						}
+					}
+					for _, dir := range []string{"a", "b", "c", "x", "y"} {
+						used := slices.ContainsFunc(r.fleet.Agents, func(a *config.Agent) bool { return filepath.Base(a.Dir) == dir })
+						if !used && flock.Held(filepath.Join(r.dir, dir)) {
+							t.Errorf("%s is locked, and no agent has it", dir)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// shuffle renames and makes agents' directories.
+func (r *rig) shuffle(moves string) {
+	r.t.Helper()
+	for move := range strings.FieldsSeq(moves) {
+		from, to, renamed := strings.Cut(move, ">")
+		var err error
+		if renamed {
+			err = os.Rename(filepath.Join(r.dir, from), filepath.Join(r.dir, to))
+		} else {
+			err = os.Mkdir(filepath.Join(r.dir, strings.TrimPrefix(from, "+")), 0o700)
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	}
 }

@@ -1,14 +1,18 @@
 package orchestrator
 
 import (
+	"context"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/adopt"
+	"heartbeat/orchestrator/attempts"
+	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
-	"heartbeat/orchestrator/proof"
+	"heartbeat/orchestrator/person"
 	"heartbeat/orchestrator/session"
-	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 )
 
@@ -42,10 +46,26 @@ func pauseFrom(now time.Time, length time.Duration, by string) memory.Paused {
 // back-off, a parking, a person who has typed in the session. A session that was
 // told to finish does so; remaining work starts another one.
 func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
+	var these []string
+	s.mu.Lock()
+	all, _ := s.fleet.named(names) // toEach says what is wrong with them
+	for _, m := range all {
+		these = append(these, m.Name)
+	}
+	s.mu.Unlock()
+	if err := attempts.Forget(s.opt.StateDir, these...); err != nil {
+		return nil, err
+	}
 	return s.toEach("resume", names, func(*member, *memory.Pauses, time.Time) {}, func(m *member, now time.Time) {
 		m.wakeCheck()
+		left := m.Describe().LeavesRoom
 		if m.Resume(now) {
 			s.fleet.askAgain(s.fleet.accounts.Clear(m.Name))
+		}
+		if left { // whoever resumes it learns at once that it stays parked
+			if p := s.fleet.above(m, now); p != nil {
+				m.Parks(*p, now)
+			}
 		}
 	})
 }
@@ -61,31 +81,9 @@ func (s *Scheduler) SessionOf(pid int) string {
 	return agent
 }
 
-// CheckPerson returns nil if a process is a person's: it belongs to no session and no
-// check of this fleet or of another one of this user. Only such a one may do what a
+// CheckPerson returns nil if a process is a person's: only such a one may do what a
 // person may.
-func (s *Scheduler) CheckPerson(pid int) error { return CheckPerson(pid, s.opt.StateDir) }
-
-// CheckPerson is Scheduler.CheckPerson for the fleet with a state directory, or for
-// callers that do not know which; "". What a check runs the agent has written.
-func CheckPerson(pid int, stateDir string) error {
-	others := state.All()
-	if stateDir != "" {
-		others = state.Beside(stateDir)
-	}
-	if err := session.CheckPerson(pid, stateDir, others...); err != nil {
-		return err
-	}
-	for _, dir := range append(others, stateDir) {
-		if dir == "" {
-			continue
-		}
-		if agent := proof.AgentOf(dir, pid); agent != "" {
-			return &session.NotPersonError{Agent: agent, What: "check"}
-		}
-	}
-	return nil
-}
+func (s *Scheduler) CheckPerson(pid int) error { return person.Check(pid, s.opt.StateDir) }
 
 // toEach does something, in a word, to the agents that are named, or to none of them if one
 // is not known, or their pauses cannot be saved.
@@ -98,7 +96,7 @@ func (s *Scheduler) toEach(verb string, names []string, keep func(*member, *memo
 	if s.ends() {
 		err = notTo(verb, names)
 	}
-	now, kept := time.Now(), memory.Pauses{}
+	now, kept := s.opt.Now(), memory.Pauses{}
 	var keys []string
 	for _, m := range all {
 		keys = append(keys, m.key)
@@ -148,6 +146,13 @@ func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.
 	if err := memory.ResumeWithoutRun(stateDir, f.Agents, agents, now); err != nil {
 		return nil, err
 	}
+	var these []string
+	for _, a := range agents {
+		these = append(these, a.Name)
+	}
+	if err := attempts.Forget(stateDir, these...); err != nil {
+		return nil, err
+	}
 	states, err := noteStopped(stateDir, agents, journal.Event{At: now, Kind: journal.Resumed}, func(a *config.Agent) (status.AgentState, error) {
 		return status.Resumed(stateDir, a.Name, now)
 	})
@@ -161,21 +166,87 @@ func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.
 func noteStopped(
 	stateDir string, agents []*config.Agent, e journal.Event, tell func(*config.Agent) (status.AgentState, error),
 ) ([]status.AgentState, error) {
-	j, err := journal.Open(stateDir)
-	if err != nil {
-		return nil, err
-	}
-	defer j.Close()
 	var states []status.AgentState
+	var events []journal.Event
 	for _, a := range agents {
 		st, err := tell(a)
-		if e.Agent = a.Name; err == nil {
-			err = j.Add(e)
-		}
 		if err != nil {
 			return nil, err
 		}
-		states = append(states, st)
+		e.Agent = a.Name
+		states, events = append(states, st), append(events, e)
 	}
-	return states, nil
+	return states, adopt.Note(context.Background(), stateDir, events...)
+}
+
+// PauseTrigger keeps a trigger of an agent from firing by itself, even after a restart, until
+// ResumeTrigger; by and length are those of PauseBy. The agent works on.
+func (s *Scheduler) PauseTrigger(by string, length time.Duration, name, trigger string) ([]status.AgentState, error) {
+	asked := pauseFrom(s.opt.Now(), length, by)
+	e := journal.Event{Kind: journal.Paused, Reason: foreign.Text("by " + status.WhoPaused(by)), Until: asked.Until}
+	return s.toTrigger("pause", name, trigger, e, func(t *firing.Triggers, cfg *config.Agent) error {
+		return t.Pause(s.work, cfg, trigger, asked)
+	})
+}
+
+// ResumeTrigger ends the pause of a trigger.
+func (s *Scheduler) ResumeTrigger(name, trigger string) ([]status.AgentState, error) {
+	return s.toTrigger("resume", name, trigger, journal.Event{Kind: journal.Resumed}, func(t *firing.Triggers, cfg *config.Agent) error {
+		return t.Resume(s.work, cfg, trigger)
+	})
+}
+
+// toTrigger does something, in a word, to a trigger of an agent, and tells of it.
+func (s *Scheduler) toTrigger(verb, name, trigger string, e journal.Event, do func(*firing.Triggers, *config.Agent) error) ([]status.AgentState, error) {
+	defer s.published.Flush() // `status` shows it when we return
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	m, ends := s.fleet.find(name), s.ends()
+	s.mu.Unlock()
+	switch {
+	case ends:
+		return nil, notTo(verb, []string{name})
+	case m == nil:
+		return nil, &UnknownAgentError{Agent: name}
+	}
+	if err := do(m.triggers, m.Declared()); err != nil {
+		return nil, err
+	}
+	e.Agent, e.Trigger = name, trigger
+	s.records.note(e)
+	s.happened(m, func(time.Time) {})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []status.AgentState{m.describe()}, nil
+}
+
+// PauseTriggerStopped is PauseTrigger for a fleet that no scheduler runs. Its errors are
+// those of PauseStopped.
+func PauseTriggerStopped(f *config.Fleet, stateDir string, length time.Duration, name, trigger string) ([]status.AgentState, error) {
+	asked := pauseFrom(time.Now(), length, "")
+	e := journal.Event{At: asked.Since, Kind: journal.Paused, Reason: "by a person, for the next run", Until: asked.Until}
+	return toTriggerStopped(f, stateDir, name, trigger, e, func(t *memory.Trigger) error { return t.Pause(asked) })
+}
+
+// ResumeTriggerStopped is ResumeTrigger for a fleet that no scheduler runs. Its errors are
+// those of PauseStopped.
+func ResumeTriggerStopped(f *config.Fleet, stateDir, name, trigger string) ([]status.AgentState, error) {
+	now := time.Now()
+	return toTriggerStopped(f, stateDir, name, trigger, journal.Event{At: now, Kind: journal.Resumed}, func(t *memory.Trigger) error { return t.Resume(now) })
+}
+
+func toTriggerStopped(f *config.Fleet, stateDir, name, trigger string, e journal.Event, do func(*memory.Trigger) error) ([]status.AgentState, error) {
+	agents := chosen(f, []string{name})
+	i, err := firing.Find(agents[0], trigger)
+	if err == nil {
+		err = memory.TriggerWithoutRun(stateDir, f.Agents, agents[0], i, do)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.Trigger = trigger
+	return noteStopped(stateDir, agents, e, func(a *config.Agent) (status.AgentState, error) {
+		return status.AgentState{Agent: a.Name, State: status.Stopped, PausedTriggers: memory.PausedTriggersOf(stateDir, agents)[a.Name]}, nil
+	})
 }

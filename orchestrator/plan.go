@@ -22,7 +22,7 @@ type Plan struct {
 	Unchanged []string `json:"unchanged"`
 	// Fleet names the fields at the top of the file that changed.
 	Fleet []string `json:"fleet"`
-	// Anew are the triggers that begin anew: it is no longer known what they have
+	// Anew are the triggers that start over: it is no longer known what they have
 	// fired before.
 	Anew []memory.Anew `json:"anew,omitempty"`
 }
@@ -58,7 +58,7 @@ type change struct {
 
 // compare compares a new version of the file, of which the wanted agents run, with
 // what runs.
-func (f *fleet) compare(file *config.Fleet, wanted []*config.Agent) *change {
+func (f *fleet) compare(file *config.Fleet, wanted []*config.Agent, now time.Time) *change {
 	c := &change{fleet: file, plan: &Plan{Fleet: fleetChanges(f.declared, file)}, wanted: map[string]*config.Agent{}}
 	for _, cfg := range wanted {
 		c.wanted[cfg.Name] = cfg
@@ -79,13 +79,13 @@ func (f *fleet) compare(file *config.Fleet, wanted []*config.Agent) *change {
 		switch {
 		case m == nil:
 			c.plan.Added = append(c.plan.Added, cfg.Name)
-			c.added = append(c.added, newMember(cfg))
+			c.added = append(c.added, newMember(cfg, now))
 		case sameAgent(m.Declared(), cfg):
 			c.plan.Unchanged = append(c.plan.Unchanged, cfg.Name)
 		case m.Def().Dir != cfg.Dir || m.Def().Inbox != cfg.Inbox:
 			c.plan.Changed = append(c.plan.Changed, cfg.Name)
 			c.removed = append(c.removed, m)
-			c.added = append(c.added, newMember(cfg))
+			c.added = append(c.added, newMember(cfg, now))
 		default:
 			c.plan.Changed = append(c.plan.Changed, cfg.Name)
 			c.changed = append(c.changed, m)

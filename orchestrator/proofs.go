@@ -88,7 +88,7 @@ func (e examinee) declared() *config.Agent {
 func (e examinee) worked() time.Duration {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	return e.m.Worked(time.Now())
+	return e.m.Worked(e.s.opt.Now())
 }
 
 // setAside says that the entry in flight was set aside.
@@ -117,9 +117,13 @@ func tap(c chan<- struct{}) {
 
 // handedOver remembers what the session was given, before it can have worked on it for
 // long.
-func (c course) handedOver() {
-	if err := c.desk.HandedOver(c.def, c.m.key); err != nil {
+func (c course) handedOver(w *hook.Work) {
+	f, err := c.desk.HandedOver(c.def, c.m.key)
+	if err != nil {
 		c.log.Warn("cannot remember what was handed over", "agent", c.m.Name, "err", err)
+	}
+	if f != nil && f.DeliveryID == w.DeliveryID {
+		c.opt.HandedOver(c.m.Name, f)
 	}
 }
 
@@ -187,10 +191,11 @@ func (c course) compare(n *count) bool {
 		return false
 	}
 	n.forged = n.forged || is.Forged
-	for _, delivery := range is.Done {
-		if delivery != "" {
-			n.done[delivery] = true
+	for _, d := range is.Done {
+		if d.DeliveryID != "" {
+			n.done[d.DeliveryID] = true
 		}
+		c.opt.Done(c.m.Name, d)
 	}
 	if len(is.Filed) > 0 {
 		c.happened(c.m, func(time.Time) { c.m.DeadLettered() })

@@ -39,7 +39,7 @@ type queues struct {
 func (q *queues) look(m *member) {
 	for {
 		q.mu.Lock()
-		wants, cfg, moves := q.fleet.wants(m, time.Now()), m.Def(), m.Moves()
+		wants, cfg, moves := q.fleet.wants(m, q.opt.Now()), m.Def(), m.Moves()
 		q.mu.Unlock()
 		if !wants {
 			return
@@ -272,6 +272,7 @@ func (q *queues) sweep(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			q.heedClock()
 			q.lookAtAll(func(i int) bool { return (i+round)%wholeRounds == 0 })
 		}
 	}

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // getReady takes the directories and repairs what earlier runs left.
@@ -41,7 +43,7 @@ func (s *Scheduler) identify(ctx context.Context) error {
 	if before, err := memory.Read(s.opt.StateDir); err == nil { // else they are known by their names
 		s.takeAlong(ctx, before, f.declared.Agents)
 	}
-	known, err := memory.Note(s.opt.StateDir, f.declared.Agents, chosen(f.declared, s.opt.Only), time.Now())
+	known, err := memory.Note(s.opt.StateDir, f.declared.Agents, chosen(f.declared, s.opt.Only), s.opt.Now())
 	if err != nil {
 		return err
 	}
@@ -77,11 +79,11 @@ func (s *Scheduler) inherit() error {
 	if err != nil {
 		return err
 	}
-	if kept, err := account.Read(s.opt.StateDir); err != nil {
-		s.log.Warn("cannot read until when accounts are parked", "err", err)
-	} else {
-		s.happened(nil, func(now time.Time) { s.fleet.accounts.Restore(kept, now) })
+	parked, err := store.Get(context.Background(), s.opt.Store.Reader, account.Read)
+	if err != nil {
+		return fmt.Errorf("cannot read until when accounts are parked: %w", err)
 	}
+	s.happened(nil, func(now time.Time) { s.fleet.accounts.Restore(parked, now) })
 	for _, m := range s.fleet.members {
 		kept, err := status.Published(s.opt.StateDir, m.Name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

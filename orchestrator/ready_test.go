@@ -14,6 +14,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/claim"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // TestTooFewOpenFiles declares more agents than any process may open
@@ -90,6 +91,7 @@ func TestAStopWhileGettingReadyIsNoFailure(t *testing.T) {
 	opt := r.opt
 	opt.Fleet, opt.StateDir, opt.Runner, opt.Inboxes = r.fleet, t.TempDir(), r, r.notify
 	opt.Ready = func() { t.Error("it says that it is ready") }
+	opt.Store = storetest.New(t, opt.StateDir)
 	s := New(opt)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/status"
 )
@@ -35,7 +36,7 @@ func (r *records) note(e journal.Event) { r.noteDo(e, e.Fix.String(), "") }
 // noteDo is note of an event after which a person does something, and then something else,
 // or "".
 func (r *records) noteDo(e journal.Event, do, then string) {
-	e.At = time.Now()
+	e.At = r.opt.Now()
 	r.opt.Observe(e)
 	if l, ok := logged[e.Kind]; ok {
 		if s := status.State(e.State); s == status.BackingOff || s == status.Held {
@@ -60,9 +61,12 @@ func (r *records) noteDo(e journal.Event, do, then string) {
 		_, state := e.Move()
 		r.opt.Log.Log(context.Background(), l.level, l.text+state, args...)
 	}
-	if err := r.journal.Add(e); err != nil {
-		r.opt.Log.Warn("cannot write the journal", "err", err)
-	}
+	r.journal.Add(e)
+}
+
+// NoteAnswered writes down what the queue of an agent was told.
+func (s *Scheduler) NoteAnswered(agent string, text foreign.Text) {
+	s.records.note(journal.Event{At: s.opt.Now(), Agent: agent, Kind: journal.Answered, Reason: text})
 }
 
 // noteMove writes down that the state of a member has changed, and for one that is held
@@ -71,7 +75,7 @@ func (r *records) noteMove(m *member, moved journal.Event) {
 	do, then := moved.Fix.String(), ""
 	if moved.State == string(status.Held) && !moved.Paused {
 		says := status.Agent{AgentState: m.Describe()}
-		for _, t := range says.Troubles(cmp.Or(r.opt.Ours, "heartbeat"), time.Now()) {
+		for _, t := range says.Troubles(cmp.Or(r.opt.Ours, "heartbeat"), r.opt.Now()) {
 			if t.What == status.IsHeld {
 				do, then = cmp.Or(do, t.Do), t.Then
 			}

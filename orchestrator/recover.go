@@ -91,8 +91,8 @@ func (r *orphans) noteRecovered(m *member, outcome inbox.Outcome, flight *inbox.
 	}
 	kept := outcome == inbox.Kept
 	if kept {
-		detail += "; its conversation continues with it when the service is back (" + flight.Failure + ")"
-		r.log.Info("an entry continues when the service is back", "agent", m.Name, "entry", detail)
+		detail += "; kept: it continues in its conversation when the service is back (" + flight.Failure + ")"
+		r.log.Info("an interrupted prompt is kept; it continues when the service is back", "agent", m.Name, "prompt", flight.DeliveryID, "why", flight.Failure)
 	} else {
 		r.log.Warn("recovered an interrupted entry", "agent", m.Name, "outcome", outcome, "entry", detail)
 	}

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
 		s.ReloadFailed(err)
 		return nil, err
 	}
-	if _, err := memory.Note(s.opt.StateDir, file.Agents, chosen(file, s.opt.Only), time.Now()); err != nil {
+	if _, err := memory.Note(s.opt.StateDir, file.Agents, chosen(file, s.opt.Only), s.opt.Now()); err != nil {
 		s.log.Warn("cannot keep who the agents are", "err", err)
 	}
 	for _, m := range c.removed {
@@ -44,11 +45,11 @@ func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
 	return c.plan, nil
 }
 
-// Compare returns what Reload would change, apart from triggers that would begin anew.
+// Compare returns what Reload would change, apart from triggers that would start over.
 func (s *Scheduler) Compare(file *config.Fleet) *Plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fleet.compare(file, chosen(file, s.opt.Only)).plan
+	return s.fleet.compare(file, chosen(file, s.opt.Only), s.opt.Now()).plan
 }
 
 // ReloadFailed records that a new version of the fleet's file cannot be used.
@@ -69,19 +70,19 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 		return nil, err
 	}
 	s.takeAlong(context.Background(), known, file.Agents)
-	who := known.Follow(file.Agents, time.Now()).Declared()
+	who := known.Follow(file.Agents, s.opt.Now()).Declared()
 	wanted := chosen(file, s.opt.Only)
 	s.happened(nil, func(now time.Time) {
 		f := &s.fleet
 		if err = f.reloadable(file, len(wanted)); err != nil {
 			return
 		}
-		c = f.compare(file, wanted)
+		c = f.compare(file, wanted, now)
 		for _, m := range c.added {
 			s.is(m, who[m.Name])
 			m.WasPaused(pauses.Of(m.key, now))
 		}
-		lost, failed := f.takeAdded(c.added)
+		lost, failed := f.takeAdded(c)
 		if err = failed; err != nil {
 			return
 		}
@@ -116,34 +117,52 @@ func (f *fleet) reloadable(file *config.Fleet, agents int) error {
 	return claim.EnoughDescriptors(agents, file.MaxSessions)
 }
 
-// takeAdded locks the directories of new agents, all or none, except those that a
-// member has: it hands its lock on. This happens under the lock, so that no member
-// goes meanwhile. A directory that cannot be used stops only its own agent, as at
-// the start of a run.
-func (f *fleet) takeAdded(added []*member) (lost map[*member]error, err error) {
-	ours := map[string]bool{}
+// takeAdded locks the directories of new agents, all or none. One that a member has, wherever
+// that is by now, is handed on once that one has gone. This happens under the lock, so that no
+// member goes meanwhile. A directory that cannot be used stops only its own agent, as at the
+// start of a run.
+func (f *fleet) takeAdded(c *change) (lost map[*member]error, err error) {
+	there := map[string]*member{}
 	for _, m := range f.members {
-		ours[m.Def().Dir] = true
+		there[m.Def().Dir] = m
 	}
 	var errs []error
 	lost = map[*member]error{}
-	for _, m := range added {
-		if ours[m.Def().Dir] {
-			continue
+	for _, m := range c.added {
+		before := there[m.Def().Dir]
+		take := f.locks.Take
+		if before != nil {
+			take = f.locks.Lock // it is not made again while another one has it
 		}
-		m.claim, err = claim.Take(m.Def())
-		if _, held := errors.AsType[*claim.HeldError](err); held {
+		claimed, err := take(m.Def())
+		holder := f.holder(claimed, m)
+		switch _, held := errors.AsType[*claim.HeldError](err); {
+		case held:
 			errs = append(errs, err)
-		} else if err != nil {
+		case err != nil && before != nil: // it is not there, or cannot be seen
+			m.awaits = cmp.Or(before.claim, before.awaits).Again()
+		case err != nil:
 			m.claim, lost[m] = claim.Lost(), err
+		case holder == nil:
+			m.claim = claimed
+		case holder.Removed() || slices.Contains(c.removed, holder):
+			m.awaits = claimed
+		default: // directories.retake takes it over, once that one has seen that it is not its own
+			claimed.Release()
+			m.claim, lost[m] = claim.Lost(), stillHas(holder)
 		}
 	}
 	if len(errs) > 0 {
-		for _, m := range added {
+		for _, m := range c.added {
 			m.release()
 		}
 	}
 	return lost, claim.Joined(errs)
+}
+
+// stillHas is why a directory cannot be used that another agent of the fleet has.
+func stillHas(holder *member) error {
+	return fmt.Errorf("agent %q of this fleet still has that directory", holder.Name)
 }
 
 // carryOut makes new agents members of this run: an added agent is a member from
@@ -158,7 +177,11 @@ func (f *fleet) carryOut(c *change) {
 		byDir[m.Def().Dir] = append(byDir[m.Def().Dir], m)
 	}
 	for _, m := range c.added {
-		for _, before := range slices.Concat(byName[m.Name], byDir[m.Def().Dir]) {
+		predecessors := slices.Concat(byName[m.Name], byDir[m.Def().Dir])
+		if holder := f.holder(m.awaits, m); holder != nil {
+			predecessors = append(predecessors, holder)
+		}
+		for _, before := range predecessors {
 			if !slices.Contains(before.successors, m) {
 				before.successors = append(before.successors, m)
 				m.Expects()

@@ -21,6 +21,7 @@ import (
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -174,11 +175,14 @@ func (r *rig) start(ctx context.Context) <-chan *status.Summary {
 	ready := make(chan struct{})
 	opt.Ready = func() { close(ready) }
 	r.mkdir(opt.StateDir)
+	var closeStore func()
+	opt.Store, closeStore = storetest.Open(r.t, opt.StateDir)
 	s := New(opt)
 	r.s = s
 	done := make(chan *status.Summary, 1)
 	go func() {
 		sum, err := s.Run(ctx)
+		closeStore()
 		if err != nil {
 			r.t.Errorf("Run: %v", err)
 			close(ready)
@@ -419,6 +423,9 @@ func ends(o session.Outcome) act {
 // events returns what the journal says, as "kind" or "kind reason".
 func (r *rig) journal(kind journal.Kind) []journal.Event {
 	r.t.Helper()
+	if err := r.s.records.journal.Flush(); err != nil {
+		r.t.Error(err)
+	}
 	var all []journal.Event
 	for e, err := range journal.Read(filepath.Join(r.dir, "state")) {
 		if err != nil {

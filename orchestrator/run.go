@@ -31,11 +31,12 @@ func CollectGarbage(agents int) {
 // Then it lets turns finish within the fleet's shutdown-grace, unless EndNow is
 // called. When it returns, no session is left.
 func (s *Scheduler) Run(ctx context.Context) (*status.Summary, error) {
-	j, err := journal.Open(s.opt.StateDir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = j.Close() }()
+	j := journal.New(s.opt.Store, s.log)
+	defer func() {
+		if err := j.Close(); err != nil {
+			s.log.Warn(err.Error())
+		}
+	}()
 	s.records.journal = j
 	defer s.directories.release()
 	defer s.writeFiles()()

@@ -11,12 +11,15 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
@@ -27,6 +30,7 @@ import (
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/stophooks"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -45,6 +49,8 @@ type Options struct {
 	Once, Fire  bool
 	OnceTimeout time.Duration
 	StateDir    string
+	// Store is the fleet's, which the run alone writes.
+	Store *store.Store
 	// Ours is how a command line for this fleet begins; "": heartbeat.
 	Ours string
 	// RuntimeDir is where sessions have the sockets by which others join them; "":
@@ -80,7 +86,16 @@ type Options struct {
 	// Observe, if not nil, is called with each event that is journalled, possibly
 	// with locks held: it must not block or call the Scheduler.
 	Observe func(journal.Event)
-	Log     *slog.Logger
+	// HandedOver and Done, if not nil, are told what an agent's session was given and what
+	// its outbox calls done. Done is told of some entries twice.
+	HandedOver func(agent string, f *inbox.InFlight)
+	Done       func(agent string, d inbox.Delivery)
+	Log        *slog.Logger
+	// Now is the clock that agents' states, delays and budgets follow; nil: the system's.
+	Now func() time.Time
+	// Grant, if not nil, does what something in an agent's session wants, and returns its answer,
+	// as JSON both.
+	Grant func(ctx context.Context, agent string, want json.RawMessage) json.RawMessage
 	// Step is told what the run is doing, for people and machines.
 	Step func(string)
 }
@@ -132,6 +147,15 @@ func (o Options) withDefaults() Options {
 	if o.Observe == nil {
 		o.Observe = func(journal.Event) {}
 	}
+	if o.HandedOver == nil {
+		o.HandedOver = func(string, *inbox.InFlight) {}
+	}
+	if o.Done == nil {
+		o.Done = func(string, inbox.Delivery) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.StartEvery == 0 {
 		o.StartEvery = defaultStartEvery
 	}
@@ -145,16 +169,16 @@ func New(opt Options) *Scheduler {
 		opt: opt, log: opt.Log, stopHooks: stophooks.Of(opt.StateDir),
 		records:   records{opt: opt},
 		published: status.NewPublisher(opt.StateDir, opt.Log), behind: state.NewBehind(writeDelay), later: make(chan struct{}, 1),
-		fleet: fleet{declared: opt.Fleet, spending: usage.Meters{}, line: newLine(opt.Fleet, opt.StartEvery)},
+		fleet: fleet{declared: opt.Fleet, locks: new(claim.Locks), spending: usage.Meters{}, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
 	s.queues.Scheduler, s.directories.Scheduler, s.holds.Scheduler = s, s, s
 	s.orphans = orphans{s, make(chan struct{}, recoveriesAtOnce())}
-	s.foresight = foresight{s, make(chan struct{}, 1)}
+	s.foresight.Scheduler, s.foresight.one = s, make(chan struct{}, 1)
 	s.firing = firing.New(firing.Options{
 		StateDir: opt.StateDir, Log: opt.Log, Note: s.records.note, Environment: launch.Environment, Go: s.wg.Go,
 	})
 	s.consent = consent.New(consent.Options{
-		Register: approval.Of(opt.StateDir), Fleet: petitioners{s}, Note: s.records.note, Log: opt.Log, Go: s.wg.Go,
+		Register: approval.Of(opt.StateDir), Fleet: petitioners{s}, Note: s.records.note, Log: opt.Log, Go: s.wg.Go, Now: opt.Now,
 	})
 	if opt.Approvals == nil {
 		opt.Approvals = s.consent
@@ -165,7 +189,7 @@ func New(opt Options) *Scheduler {
 	s.consent.Serve(s.desk)
 	s.desk.Limit(opt.Fleet.MaxChecks)
 	for _, a := range chosen(opt.Fleet, opt.Only) {
-		s.fleet.members = append(s.fleet.members, newMember(a))
+		s.fleet.members = append(s.fleet.members, newMember(a, opt.Now()))
 	}
 	return s
 }

@@ -42,7 +42,7 @@ func (c course) run() {
 		})
 		return
 	}
-	started := time.Now()
+	started := c.opt.Now()
 	c.happened(c.m, func(now time.Time) {
 		c.m.live = b.live
 		c.m.Launched(b.spec.Session, c.fleet.shutdown(), now)
@@ -225,15 +225,20 @@ func (c course) follow(b launched) session.Outcome {
 				c.settled()
 				return shimDied(last)
 			}
+			if r.Wish != nil {
+				c.grants(b.live, *r.Wish)
+				continue
+			}
 			r = c.counts(n, r)
 			if r.Work != nil && (last.Work == nil || *r.Work != *last.Work) {
-				c.handedOver()
+				c.handedOver(r.Work)
 			}
 			if last = r; r.Outcome == nil {
 				c.reported(r)
 			} else {
 				c.happened(c.m, func(now time.Time) {
 					c.m.Answers(r.Answers)
+					c.m.Strays(r.Outcome.Strays)
 					c.spent(r.Spent, now)
 				})
 			}
@@ -242,6 +247,24 @@ func (c course) follow(b launched) session.Outcome {
 		}
 	}
 }
+
+// grants has done what something in the session wants, and answers it. The session goes on
+// meanwhile.
+func (c course) grants(live session.Live, w session.Wish) {
+	if c.opt.Grant == nil {
+		live.Order(session.Order{Granted: &session.Granted{N: w.N}})
+		return
+	}
+	agent := c.m.Name
+	c.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), grantWithin)
+		defer cancel()
+		live.Order(session.Order{Granted: &session.Granted{N: w.N, Answer: c.opt.Grant(ctx, agent, w.Want)}})
+	})
+}
+
+// grantWithin is how long what a session wants may take.
+const grantWithin = 50 * time.Second
 
 // shimDied returns the outcome of a session whose shim ended without one.
 func shimDied(last session.Report) session.Outcome {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"heartbeat/hook"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
@@ -22,7 +21,7 @@ import (
 // ended deals with what a session left, and tells the agent of its end.
 func (c course) ended(b launched, o session.Outcome) {
 	c.mu.Lock()
-	how := dealing{poison: c.m.Poisonous(o, time.Now()), cancel: c.m.Cancels()}
+	how := dealing{poison: c.m.Poisonous(o, c.opt.Now()), cancel: c.m.Cancels()}
 	c.mu.Unlock()
 	how.abandon = c.conversed(b.spec, o)
 	found, err := c.orphans.recover(context.Background(), c.m, c.def, o, how)
@@ -48,7 +47,7 @@ func (c course) ended(b launched, o session.Outcome) {
 		c.m.cancels(cancelled{found.Outcome, err})
 	})
 	if end.Parks != nil { // a run that knows nothing of it has each agent refused once more
-		c.behind.Now(account.Path(c.opt.StateDir))
+		c.behind.Now(accountsKept)
 	}
 }
 
@@ -94,7 +93,7 @@ func (c course) outgrown(spec session.Spec, outcome inbox.Outcome) {
 // learn remembers the Stop hooks that continued the client in a session.
 func (c course) learn(o session.Outcome) {
 	known := slices.DeleteFunc(slices.Clone(o.Gates), func(command string) bool { return command == "" })
-	anew, err := c.stopHooks.Learn(c.m.key, known, time.Now())
+	anew, err := c.stopHooks.Learn(c.m.key, known, c.opt.Now())
 	if err != nil {
 		c.log.Warn("cannot remember a Stop hook", "agent", c.m.Name, "err", err)
 	}
@@ -128,7 +127,7 @@ func (c course) judged(o session.Outcome, fix string, zone *time.Location, now t
 		f.parkAll(c.m, p, now)
 	}
 	c.fleet.askAgain(ask)
-	return new(parking(p))
+	return new(parking(p, now))
 }
 
 // told is what the client said of a limit, in words for people.
@@ -141,13 +140,12 @@ func told(o session.Outcome) string {
 
 func (c course) logEnd(o session.Outcome) {
 	log := c.log.With("agent", c.m.Name, "why", agent.Describe(o), "acknowledged", o.Acknowledged)
-	switch o.Why {
-	case hook.EndDrained, hook.EndReleased, hook.EndFinished, hook.EndShutdown:
+	if o.Why.IsMeant() {
 		log.Info("session ended")
-	default:
-		if o.Screen != "" {
-			log = log.With("screen", o.Screen)
-		}
-		log.Warn("session ended")
+		return
 	}
+	if o.Screen != "" {
+		log = log.With("screen", o.Screen)
+	}
+	log.Warn("session ended")
 }

@@ -86,12 +86,15 @@ func (f fired) TriggersFail(all []firing.Failing) {
 	f.s.happened(f.m, func(time.Time) { f.m.failing = all })
 }
 
+// RequestsRefused shows which requests were refused.
+func (f fired) RequestsRefused() { f.s.happened(f.m, func(time.Time) {}) }
+
 // Down says why the agent cannot work for long, or "".
 func (f fired) Down() string {
 	f.s.mu.Lock()
 	now := status.Agent{AgentState: f.m.describe()}
 	f.s.mu.Unlock()
-	if o, there := now.Obstacle("heartbeat", time.Now()); there && o.Down() {
+	if o, there := now.Obstacle("heartbeat", f.s.opt.Now()); there && o.Down() {
 		return o.Text
 	}
 	return ""

@@ -12,6 +12,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/state"
@@ -207,4 +208,54 @@ func TestATriggerFindsWhatAKilledRunsSessionTook(t *testing.T) {
 			t.Errorf("%+v, want an agent that has not failed", a)
 		}
 	})
+}
+
+// TestFiresThatAreNotMadeUpForAreSaid: with missed: skip, or later than a grace, and how many
+// they were; once. What is made up for is not said to be passed over.
+func TestFiresThatAreNotMadeUpForAreSaid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		missed sources.Missed
+		grace  time.Duration
+		away   time.Duration
+		times  int
+	}{
+		"skip":                {missed: sources.MissedSkip, away: 3 * time.Hour, times: 3},
+		"skip, weeks":         {missed: sources.MissedSkip, away: 14 * 24 * time.Hour, times: 14 * 24},
+		"skip, none was due":  {missed: sources.MissedSkip, away: 20 * time.Minute},
+		"skip, all over":      {missed: sources.MissedSkip, away: 2 * 365 * 24 * time.Hour, times: sources.MostPassed},
+		"once":                {missed: sources.MissedOnce, away: 3 * time.Hour},
+		"once, over a grace":  {missed: sources.MissedOnce, grace: 10 * time.Minute, away: 3 * time.Hour, times: 3},
+		"all":                 {missed: sources.MissedAll, away: 3 * time.Hour},
+		"all, more than ten":  {missed: sources.MissedAll, away: 13 * time.Hour, times: 3},
+		"all, partly overdue": {missed: sources.MissedAll, grace: 100 * time.Minute, away: 3 * time.Hour, times: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a", func(t *testing.T, r *rig) {
+				r.sleep(time.Until(time.Now().Truncate(time.Hour).Add(90 * time.Minute)))
+				hourly := cron(t, "hourly", "0 * * * *")
+				hourly.Cron.Missed, hourly.Cron.Grace = c.missed, c.grace
+				r.agent("a").Triggers = []config.Trigger{hourly}
+				r.run()()
+				r.sleep(c.away)
+				for again := range 2 {
+					stop := r.run()
+					r.sleep(time.Minute)
+					refused := r.state("a").RefusedFires
+					stop()
+					skipped, times := r.journal(journal.Skipped), 0
+					for _, e := range skipped {
+						times += e.Times
+					}
+					if times != c.times || len(skipped) > 1 {
+						t.Errorf("%d runs later: %d fires are said to be passed over, want %d: %+v", again+1, times, c.times, skipped)
+					}
+					if said := len(refused) == 1 && refused[0].Times == c.times && refused[0].Why == "missed"; said != (c.times > 0 && again == 0) {
+						t.Errorf("%d runs later the status says %+v", again+1, refused)
+					}
+				}
+			})
+		})
+	}
 }

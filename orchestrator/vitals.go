@@ -37,7 +37,7 @@ func (s *Scheduler) Vitals() Vitals {
 	for m := range s.fleet.shown() {
 		v.Agents[m.State()]++
 	}
-	v.Parked = s.fleet.accounts.Parked(time.Now())
+	v.Parked = s.fleet.accounts.Parked(s.opt.Now())
 	return v
 }
 

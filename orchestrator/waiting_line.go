@@ -122,7 +122,7 @@ func (l *line) lookAgain(at time.Time) {
 }
 
 // arm sets the timer to when to check again.
-func (l *line) arm(works bool, ask func()) {
+func (l *line) arm(now time.Time, works bool, ask func()) {
 	if !works {
 		l.lookAt = time.Time{}
 	}
@@ -133,6 +133,6 @@ func (l *line) arm(works bool, ask func()) {
 		l.timer.Stop()
 	}
 	if l.rings = l.lookAt; !l.rings.IsZero() {
-		l.timer = time.AfterFunc(time.Until(l.rings), ask)
+		l.timer = time.AfterFunc(l.rings.Sub(now), ask)
 	}
 }

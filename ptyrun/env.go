@@ -14,7 +14,7 @@ import (
 // its other variables are passed on, for example CLAUDE_EFFORT,
 // CLAUDE_STREAM_IDLE_TIMEOUT_MS, CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS and
 // ANTHROPIC_BASE_URL.
-var ownMarkers = []string{"HEARTBEAT_SESSION", "HEARTBEAT_HOME", "HEARTBEAT_AGENT", "HEARTBEAT_TERMS"}
+var ownMarkers = []string{"HEARTBEAT_SESSION", "HEARTBEAT_SOCKET", "HEARTBEAT_HOME", "HEARTBEAT_AGENT"}
 
 // serviceMarkers are the variables by which a service manager communicates with the
 // process that it started (sd_notify(3), sd_watchdog_enabled(3), sd_listen_fds(3)):
@@ -32,7 +32,7 @@ func MarksSession(name string) bool {
 
 // CleanEnv returns env as a child in a PTY of the default size needs it: without
 // the markers of the session that we may run in and of the service manager that may
-// have started us, and with TERM (xterm-256color if it is not set, empty or dumb),
+// have started us, without what the client is not to inherit, and with TERM (xterm-256color if it is not set, empty or dumb),
 // COLUMNS and LINES.
 func CleanEnv(env []string) []string {
 	out := make([]string, 0, len(env)+3)
@@ -44,7 +44,7 @@ func CleanEnv(env []string) []string {
 			if value != "" && value != "dumb" {
 				term = value
 			}
-		case name == "COLUMNS" || name == "LINES" || MarksSession(name) || slices.Contains(serviceMarkers, name):
+		case name == "COLUMNS" || name == "LINES" || MarksSession(name) || client.Claude.Variables.Drops(name) || slices.Contains(serviceMarkers, name):
 		default:
 			out = append(out, kv)
 		}

@@ -46,8 +46,35 @@ func fromKinfo(k *unix.KinfoProc) process {
 	p.pid = int(k.Proc.P_pid)
 	p.start = uint64(k.Proc.P_starttime.Sec)*1_000_000 + uint64(k.Proc.P_starttime.Usec)
 	p.sid, _ = unix.Getsid(p.pid)
+	p.tty = k.Eproc.Tdev != -1 // NODEV
 	return p
 }
+
+// limitsShown is false: the system shows nobody another process's limits.
+func limitsShown() bool { return false }
+
+// describe adds what another request tells.
+func (f *Forebear) describe() {
+	if k, err := unix.SysctlKinfoProc("kern.proc.pid", f.PID); err == nil {
+		f.Mine = int(k.Eproc.Pcred.P_ruid) == os.Getuid()
+	}
+	data, err := unix.SysctlRaw("kern.procargs2", f.PID)
+	if err != nil || len(data) < 4 {
+		return
+	}
+	argc := int(binary.NativeEndian.Uint32(data))
+	program, rest, _ := bytes.Cut(data[4:], []byte{0})
+	f.Program, rest = string(program), bytes.TrimLeft(rest, "\x00")
+	for range argc {
+		var arg []byte
+		if arg, rest, _ = bytes.Cut(rest, []byte{0}); len(f.Args) < maxArgs {
+			f.Args = append(f.Args, string(arg))
+		}
+	}
+}
+
+// maxArgs is how many arguments of a process are looked at.
+const maxArgs = 100
 
 func readProcess(pid int) (process, error) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)

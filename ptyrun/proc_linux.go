@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -84,6 +86,7 @@ func parseStat(pid int, data []byte) (process, error) {
 	}
 	p := process{command: string(data[begin+1 : end]), zombie: f[0][0] == 'Z' || f[0][0] == 'X'}
 	p.pid = pid
+	p.tty = string(f[4]) != "0"
 	var errs [4]error
 	p.ppid, errs[0] = strconv.Atoi(string(f[1]))
 	p.pgrp, errs[1] = strconv.Atoi(string(f[2]))
@@ -109,6 +112,46 @@ func environ(pid int) []byte {
 	}
 	data, _ := io.ReadAll(io.LimitReader(f, maxEnviron))
 	return data
+}
+
+// limitsShown reports whether the system shows the limits of processes.
+var limitsShown = sync.OnceValue(func() bool {
+	_, known := branded(os.Getpid())
+	return known
+})
+
+// describe adds what takes a file of its own each.
+func (f *Forebear) describe() {
+	dir := "/proc/" + strconv.Itoa(f.PID)
+	if status, err := os.ReadFile(dir + "/status"); err == nil {
+		_, rest, _ := bytes.Cut(status, []byte("\nUid:"))
+		if ids := bytes.Fields(rest); len(ids) > 0 {
+			uid, err := strconv.Atoi(string(ids[0]))
+			f.Mine = err == nil && uid == os.Getuid()
+		}
+	}
+	groups, _ := os.ReadFile(dir + "/cgroup")
+	f.Group = groupIn(groups)
+	program, _ := os.Readlink(dir + "/exe")
+	f.Program = strings.TrimSuffix(program, " (deleted)")
+	if args, err := os.ReadFile(dir + "/cmdline"); err == nil && len(args) > 0 {
+		f.Args = strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")
+	}
+}
+
+// groupIn returns the path in the hierarchy by which systemd tells units apart: that of
+// version 2 or, beside version 1, systemd's own.
+func groupIn(groups []byte) (path string) {
+	for line := range strings.Lines(string(groups)) {
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		if at, ok := strings.CutPrefix(rest, ":"); ok && len(at) > len(path) {
+			path = at
+		}
+		if at, ok := strings.CutPrefix(rest, "name=systemd:"); ok && len(at) > len(path) {
+			path = at
+		}
+	}
+	return path
 }
 
 // signal sends a signal to exactly this process: the pidfd prevents the pid from

@@ -8,7 +8,7 @@ import (
 func TestParseStat(t *testing.T) {
 	t.Parallel()
 	p, err := parseStat(7, []byte("7 (a) b (c) S 3 4 5 34817 7 4194304 1 2 3 4 5 6 7 8 20 0 1 0 12345 9 9"))
-	want := process{identity: identity{7, 12345}, ppid: 3, pgrp: 4, sid: 5, command: "a) b (c"}
+	want := process{identity: identity{7, 12345}, ppid: 3, pgrp: 4, sid: 5, tty: true, command: "a) b (c"}
 	if err != nil || p != want {
 		t.Errorf("got %+v, %v", p, err)
 	}

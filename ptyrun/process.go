@@ -45,6 +45,7 @@ type process struct {
 	identity
 	ppid, pgrp, sid int
 	zombie          bool
+	tty             bool // it has a controlling terminal
 	command         string
 }
 

@@ -46,6 +46,15 @@ func (c *Child) open(rows, cols int) (tty *os.File, err error) {
 	return tty, nil
 }
 
+// CheckTerminal returns why no child could be given a terminal now, or nil.
+func CheckTerminal() error {
+	master, tty, err := pty.Open()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrPTY, err)
+	}
+	return errors.Join(tty.Close(), master.Close())
+}
+
 // window is the caller's terminal, if there is one.
 type window struct {
 	file *os.File // nil: none

@@ -59,3 +59,39 @@ func later(a, b time.Time) time.Time {
 	}
 	return b
 }
+
+// Passed are fires that fell due and do not happen: how many, the first and the last.
+type Passed struct {
+	First, Last time.Time
+	Times       int // MostPassed: those are the first ones of more
+}
+
+// MostPassed is how far fires are counted that are passed over.
+const MostPassed = 10_000
+
+// gap is a time after since and until the end, whose fires are passed over.
+type gap struct{ since, until time.Time }
+
+// gapBefore returns where the fires lie that Due has left out; the zero value: there are none.
+// Of those that MissedOnce makes up for by one, none is passed over.
+func gapBefore(s Schedule, last, now time.Time, due []time.Time, m Missed) gap {
+	until := now
+	if len(due) > 0 {
+		until = due[0].Add(-1)
+	}
+	if first := s.Next(last); m == MissedOnce && len(due) > 0 || last.IsZero() || first.IsZero() || first.After(until) {
+		return gap{}
+	}
+	return gap{last, until}
+}
+
+// fires counts the fires in the gap.
+func (g gap) fires(s Schedule) (p Passed) {
+	for at := s.Next(g.since); !at.IsZero() && !at.After(g.until) && p.Times < MostPassed; at = s.Next(at) {
+		if p.Times == 0 {
+			p.First = at
+		}
+		p.Last, p.Times = at, p.Times+1
+	}
+	return p
+}

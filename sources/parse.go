@@ -2,6 +2,7 @@ package sources
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -89,10 +90,16 @@ func parseEvery(text string, seconds bool) (int64, []Fault) {
 	}
 	rest = strings.TrimSpace(rest)
 	at := len(text) - len(rest)
-	d, err := time.ParseDuration(rest)
+	positive, negative := strings.CutPrefix(rest, "-")
+	d, err := ParseLength(positive)
+	if negative {
+		d = 0
+	}
 	switch {
 	case err != nil:
-		return 0, fault(at, fmt.Sprintf("%q is not a duration", rest), hint)
+		return 0, fault(at, fmt.Sprintf("%q %v", rest, err), hint)
+	case d == math.MaxInt64:
+		return 0, fault(at, rest+" is too long", hint)
 	case seconds && d < minEveryOptedIn:
 		return 0, fault(at, rest+" is too short", `at least "@every 1s"`)
 	case !seconds && d < minEvery:

@@ -31,6 +31,12 @@ func (s Schedule) String() string { return s.spec }
 // Location returns the time zone.
 func (s Schedule) Location() *time.Location { return s.loc }
 
+// In returns the schedule in another time zone.
+func (s Schedule) In(loc *time.Location) Schedule {
+	s.loc = loc
+	return s
+}
+
 // The years in which Next searches: those that dates are commonly written in.
 const firstYear, lastYear = 1, 9990
 

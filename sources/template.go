@@ -38,14 +38,15 @@ type FileData struct {
 // PollData is what the template of a poll trigger's prompt can use.
 type PollData struct {
 	Output string // the part of the output that this prompt is made of
-	JSON   any    // with SplitJSON: its value, as encoding/json decodes it
+	JSON   any    // with SplitJSON: its value, see DecodeJSON
+	lacks
 }
 
-// WebhookData is what the template of a webhook's prompt can use. A field that the
-// body lacks, and a header that the request lacks, are errors.
+// WebhookData is what the template of a webhook's prompt can use.
 type WebhookData struct {
-	JSON any    // the body, as encoding/json decodes it, with "" for null
+	JSON any    // the body, see DecodeJSON
 	Body string // the same as text, valid UTF-8
+	lacks
 
 	headers func(name string) (string, bool)
 }
@@ -53,15 +54,6 @@ type WebhookData struct {
 // NewWebhookData returns the data of a request whose headers are found by headers.
 func NewWebhookData(json any, body string, headers func(name string) (string, bool)) WebhookData {
 	return WebhookData{JSON: json, Body: body, headers: headers}
-}
-
-// Header returns the value of a header.
-func (d WebhookData) Header(name string) (string, error) {
-	value, ok := d.headers(name)
-	if !ok {
-		return "", fmt.Errorf("the request has no header %s", name)
-	}
-	return value, nil
 }
 
 // maxPrompt bounds what a template may produce, in bytes.
@@ -101,27 +93,63 @@ func parseKnown(text string, sample any) (*Template, error) {
 	if !strings.Contains(text, "{{") {
 		return &Template{text: text}, nil
 	}
-	parsed, err := template.New("prompt").Option("missingkey=error").Parse(text)
+	parsed, err := template.New("prompt").Option("missingkey=error").Funcs(functions).Parse(text)
 	if err != nil {
 		return nil, &TemplateError{fault(plainFault(text, err))}
 	}
-	if faults := unknownFields(parsed, sample); faults != nil {
+	_, lenient := sample.(fielder)
+	if faults := faultsOf(parsed, sample, lenient); faults != nil {
 		return nil, &TemplateError{faults}
+	}
+	if lenient {
+		makeLenient(parsed)
 	}
 	return &Template{parsed: parsed}, nil
 }
 
-// Render produces the prompt. A prompt over 1 MiB is an error.
+// Render produces the prompt. A prompt over 1 MiB is an error. What is null or not there
+// is empty.
 func (t *Template) Render(data any) (string, error) {
+	text, _, err := t.RenderLacking(data)
+	return text, err
+}
+
+// RenderLacking produces the prompt, and names the fields and headers that it should show
+// and that are not there.
+func (t *Template) RenderLacking(data any) (text string, lacking []string, err error) {
+	switch d := data.(type) {
+	case PollData:
+		d.names = &lacking
+		data = d
+	case WebhookData:
+		d.names = &lacking
+		data = d
+	}
 	var out limited
 	if err := t.execute(&out, data); err != nil {
 		if errors.Is(err, errPromptTooLong) {
-			return "", errPromptTooLong
+			return "", nil, errPromptTooLong
 		}
 		line, why := plain(err)
-		return "", fmt.Errorf("cannot make the prompt: line %d: %s", line, why)
+		return "", nil, fmt.Errorf("cannot make the prompt: line %d: %s", line, why)
 	}
-	return out.b.String(), nil
+	return out.b.String(), lacking, nil
+}
+
+// RenderKey produces the text by which two fires are the same. One that would be blank,
+// or made without a field that the template names, is an error: it would make different
+// things the same.
+func (t *Template) RenderKey(data any) (string, error) {
+	key, lacking, err := t.RenderLacking(data)
+	switch {
+	case err != nil:
+		return "", err
+	case len(lacking) > 0:
+		return "", fmt.Errorf("there is no %s", strings.Join(lacking, ", no "))
+	case strings.TrimSpace(key) == "":
+		return "", errors.New("it is blank")
+	}
+	return key, nil
 }
 
 // ParseCronTemplate parses the prompt of a cron trigger.
@@ -137,31 +165,20 @@ func ParseFileTemplate(text string) (*Template, error) {
 }
 
 // ParsePollTemplate parses the prompt or the key of a poll trigger. An empty text
-// means the output itself. The content of a command's JSON is not known yet, so
-// mistakes in the use of {{.JSON}} show only after the command has run. With a
-// split other than SplitJSON there is no {{.JSON}}.
+// means the output itself. With a split other than SplitJSON there is no {{.JSON}}.
 func ParsePollTemplate(text string, split Split) (*Template, error) {
 	switch {
 	case text == "":
 		text = "{{.Output}}"
-	case !strings.Contains(text, ".JSON"):
 	case split != SplitJSON:
 		return parseTemplate(text, struct{ Output string }{"output"})
-	default:
-		return parseKnown(text, PollData{})
 	}
 	return parseTemplate(text, PollData{Output: "output"})
 }
 
-// ParseWebhookTemplate parses the prompt or the key of a webhook trigger. What a
-// request says is not known yet, so mistakes in the use of {{.JSON}} and {{.Header}}
-// show only after the request.
+// ParseWebhookTemplate parses the prompt or the key of a webhook trigger.
 func ParseWebhookTemplate(text string) (*Template, error) {
-	data := NewWebhookData(nil, "body", func(string) (string, bool) { return "value", true })
-	if strings.Contains(text, ".JSON") {
-		return parseKnown(text, data)
-	}
-	return parseTemplate(text, data)
+	return parseTemplate(text, NewWebhookData(nil, "body", func(string) (string, bool) { return "value", true }))
 }
 
 // limited is a buffer that refuses to grow beyond maxPrompt.

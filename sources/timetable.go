@@ -34,6 +34,9 @@ type Cron struct {
 	// Failed reports a fire that could not be emitted and will be tried again after
 	// retry. May be nil.
 	Failed func(at time.Time, err error, retry time.Duration)
+	// PassedOver reports fires that are not made up for, because of Missed or Grace. May be
+	// nil.
+	PassedOver func(Passed)
 	// Slow means that Emit may take long, as a command does: it then occupies no
 	// worker that other triggers need.
 	Slow bool
@@ -80,6 +83,7 @@ type cronEntry struct {
 	index    int // in queue, or -1
 	seen     time.Time
 	pending  []time.Time // due, not emitted yet
+	gap      gap         // fires that are passed over, not told yet
 	failures int
 	busy     bool
 	removed  bool
@@ -187,7 +191,7 @@ func (tt *Timetable) step(ctx context.Context) time.Duration {
 	for len(tt.queue) > 0 && !tt.queue[0].wake.After(now) {
 		e := heap.Pop(&tt.queue).(*cronEntry)
 		e.collect(now)
-		if len(e.pending) == 0 {
+		if len(e.pending) == 0 && e.gap == (gap{}) {
 			tt.schedule(e)
 			continue
 		}
@@ -221,8 +225,10 @@ func (tt *Timetable) emit(ctx context.Context, e *cronEntry) {
 	if e.removed {
 		return
 	}
-	c, pending := e.Cron, e.pending
+	c, pending, between := e.Cron, e.pending, e.gap
+	e.gap = gap{}
 	tt.mu.Unlock()
+	c.passOver(between)
 	done, err := c.fire(ctx, pending)
 	tt.mu.Lock()
 	e.finish(done, err)
@@ -277,7 +283,9 @@ func (e *cronEntry) collect(now time.Time) {
 		delay = e.delay(e.Schedule.Next(e.seen))
 	}
 	now = now.Add(-delay) // as the schedule counts
-	e.pending = append(e.pending, Due(e.Schedule, e.seen, now, e.Missed, e.Grace)...)
+	due := Due(e.Schedule, e.seen, now, e.Missed, e.Grace)
+	e.gap = gapBefore(e.Schedule, e.seen, now, due, e.Missed)
+	e.pending = append(e.pending, due...)
 	e.seen = later(e.seen, now)
 	keep := 1
 	if e.Missed == MissedAll {
@@ -314,6 +322,20 @@ func (c *Cron) fire(ctx context.Context, fires []time.Time) (done int, err error
 		}
 	}
 	return len(fires), nil
+}
+
+// passOver tells of the fires in a gap, once.
+func (c *Cron) passOver(g gap) {
+	p := g.fires(c.Schedule)
+	if p.Times == 0 {
+		return
+	}
+	if c.PassedOver != nil {
+		c.PassedOver(p)
+	}
+	if c.Record != nil {
+		c.Record(g.until)
+	}
 }
 
 // delay is how much later than its time a fire happens.

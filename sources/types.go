@@ -44,6 +44,9 @@ type Prompt struct {
 	Label string
 	Text  string
 	At    time.Time
+	// Lacking are the fields and headers that the template names and that were not
+	// there, as people write them.
+	Lacking []string
 	// Due is when the schedule wanted the prompt to be queued: At plus the
 	// trigger's Delay. It is zero for fires without a set time.
 	Due time.Time

@@ -6,11 +6,14 @@ package main
 import (
 	"os"
 
-	"heartbeat/hook"
+	"heartbeat/hook/ask"
+	"heartbeat/hook/handwired"
 )
 
 func main() {
-	os.Exit(hook.Main(hook.Call{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-	}))
+	call := ask.Call{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv}
+	if ask.Is(call.Args) {
+		os.Exit(ask.Main(call))
+	}
+	os.Exit(handwired.Main(handwired.Call(call)))
 }

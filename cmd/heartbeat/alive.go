@@ -8,26 +8,27 @@ import (
 	"strings"
 
 	"heartbeat/hook"
+	"heartbeat/hook/ask"
 	"heartbeat/hook/foreign"
 )
 
 type aliveCmd struct {
-	Text []string `arg:"" optional:"" help:"What the session is at, in a few words, for people."`
+	Text []string `arg:"" optional:"" help:"What the session is doing, in a few words, for people."`
 }
 
 // Help implements kong's HelpProvider.
 func (aliveCmd) Help() string {
-	return `For what runs inside a session: says that it lives, and what it is doing. Status shows the
-words beside the agent, the journal has new ones once a minute at most. They are shown as
-the agent's own, cut to 200 bytes, and nothing is decided by them.
+	return `For scripts inside a session: says that the session lives, and what it is doing. status
+shows the words beside the agent, and events has new ones once a minute at most. They are
+shown as the agent's own, cut to 200 bytes, and decide nothing.
 
-What an agent does in its turn shows that it lives by itself, and a running tool counts
-for no silence: this is for scripts that go on in the background of a turn that is silent
-otherwise. It begins stall-timeout anew, at most four times in a row while nothing else
-shows that the session lives, and no other timeout. It costs no turn.
+Use it in scripts that go on in the background while the turn shows nothing. What an agent
+does in its turn is a sign of life already, and a running tool is not silence. It restarts
+stall-timeout, at most four times in a row while nothing else shows that the session
+lives, and no other timeout. It costs no turn.
 
-"heartbeat apply" allows sessions this command and "approval ask", and no other of
-heartbeat's: all that follows alive is text, also what looks like a flag.
+"heartbeat apply" allows sessions this command and "approval ask", and no other one of
+heartbeat's. All that follows alive is text, even if it looks like a flag.
 
 Examples:
 
@@ -42,9 +43,9 @@ type saidAlive struct {
 }
 
 func (c aliveCmd) run(context.Context, *app) (result, error) {
-	text := hook.Cut(strings.Join(c.Text, " "), hook.MaxSaid)
+	text := foreign.Cut(strings.Join(c.Text, " "), hook.MaxSaid)
 	session, err := hook.SayAlive(os.Getenv, text)
-	if errors.Is(err, hook.ErrNoSession) {
+	if errors.Is(err, ask.ErrNoSession) {
 		return nil, &failure{
 			status: exitNotRunning, err: errors.New("cannot give a sign of life: " + err.Error()),
 			hint: "it is for the tools and scripts of an agent's session: heartbeat alive --help",
@@ -56,7 +57,7 @@ func (c aliveCmd) run(context.Context, *app) (result, error) {
 func (saidAlive) text(p *page) { p.printf("noted\n") }
 
 // asText has all that follows alive be text, and what follows approval ask but for the
-// flags of that: sessions may run these with any words, and a flag must not make
+// flags: sessions may run these with any words, and a flag must not make
 // another command of them, or run them elsewhere.
 func asText(args []string) []string {
 	switch {

@@ -13,12 +13,14 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 type answerCmd struct {
@@ -79,7 +81,7 @@ func (c answerCmd) run(ctx context.Context, a *app) (result, error) {
 	if err := movedOn(ctx, a.known, agent); err != nil {
 		a.warn(err.Error())
 	}
-	if err := noteAnswer(a.known, agent.Name, given, "a person"); err != nil {
+	if err := a.noteAnswer(ctx, a.known, agent.Name, toldQueue(given, "a person")); err != nil {
 		a.warn("the answer is not in the journal: " + err.Error())
 	}
 	res := answered{Agent: agent.Name, Answer: given, ours: a.ours()}
@@ -90,19 +92,25 @@ func (c answerCmd) run(ctx context.Context, a *app) (result, error) {
 	return res, nil
 }
 
-// noteAnswer writes to the journal of a fleet that has run what its queue was told.
-func noteAnswer(f *config.Fleet, agent string, given inbox.Answer, by string) error {
+// toldQueue is what the journal says of an answer to a queue.
+func toldQueue(given inbox.Answer, by string) string {
+	return fmt.Sprintf("%s says: %s; hands over %d, repeats %d, loses %d", by, given.Name, given.Given, given.Repeats, given.Loses+given.Missing)
+}
+
+// noteAnswer has it written down what the queue of an agent was told, for a fleet that has run.
+func (a *app) noteAnswer(ctx context.Context, f *config.Fleet, agent, text string) error {
+	client, err := a.clientOf(f)
+	if err == nil {
+		err = client.Answered(ctx, agent, text)
+	}
+	if !errors.Is(err, control.ErrNotRunning) {
+		return err
+	}
 	dir, err := owner.StateDir(f)
-	if err != nil || !journal.Exists(dir) {
+	if err != nil || !store.Exists(dir) {
 		return err
 	}
-	j, err := journal.Open(dir)
-	if err != nil {
-		return err
-	}
-	text := fmt.Sprintf("%s says: %s; hands over %d, repeats %d, loses %d", by, given.Name, given.Given, given.Repeats, given.Loses+given.Missing)
-	err = j.Add(journal.Event{At: time.Now(), Agent: agent, Kind: journal.Answered, Reason: foreign.Text(text)})
-	return errors.Join(err, j.Close())
+	return adopt.Note(ctx, dir, journal.Event{At: time.Now(), Agent: agent, Kind: journal.Answered, Reason: foreign.Text(text)})
 }
 
 // goOn makes a running scheduler continue with an agent, unless the agent is
@@ -125,7 +133,7 @@ func (a *app) goOn(ctx context.Context, agent string) (paused bool, err error) {
 
 func (q question) text(p *page) {
 	if q.Question == nil {
-		p.saidf("the queue of %s asks nothing; it knows where to continue", q.Agent)
+		p.saidf("the queue of %s is fine: there is nothing to answer", q.Agent)
 		return
 	}
 	p.lines("", q.Question.Why)
@@ -182,7 +190,7 @@ func meaning(a inbox.Answer) []string {
 	}
 	switch {
 	case a.MissingUnknown:
-		lines = append(lines, "may lose prompts that are not in the inbox any more: that could not be told")
+		lines = append(lines, "may lose prompts that are no longer in the inbox: that could not be told")
 	case a.Repeats+a.Loses+a.Missing == 0:
 		lines = append(lines, "repeats and loses nothing")
 	}

@@ -14,7 +14,7 @@ func TestAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.put("heartbeat.yaml", strings.Replace(oneAgent, "agents/triage\n", "agents/triage\n    command: [heartbeat, simulate]\n", 1))
 	w.ok("apply")
-	if out := w.ok("answer", "triage"); out != "the queue of triage asks nothing; it knows where to continue\n" {
+	if out := w.ok("answer", "triage"); out != "the queue of triage is fine: there is nothing to answer\n" {
 		t.Errorf("asked before: %s", out)
 	}
 	if o := w.run("answer", "triage", "end"); o.status != exitError || !strings.Contains(o.stderr, "asks nothing") {

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook"
+	"heartbeat/hook/ask"
+	"heartbeat/hook/handwired"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/oldqueue"
 	"heartbeat/orchestrator/owner"
@@ -47,6 +48,10 @@ type app struct {
 	// file, or nil.
 	known  *config.Fleet
 	broken error
+	// tellsOfRun is true for a command that says itself who runs the fleet.
+	tellsOfRun bool
+	// people is true for a run that tells people what it does (narrator), and logs little.
+	people bool
 	// manager is told what a run does.
 	manager service.Manager
 }
@@ -80,14 +85,18 @@ func run(args []string, std stdio) int {
 		}
 		return status // the child has printed
 	}
-	a := &app{stdio: std, globals: p.cli.globals, out: out}
+	a := &app{stdio: std, globals: p.cli.globals, out: out, tellsOfRun: tellsOfRun(p.command)}
 	out.ours = beginning(a.File)
-	flushLog := func() {}
+	flushLog, finish := func() {}, out.finish
 	if isRun {
-		a.log, a.bottom, flushLog = newRunLog(std.err, slog.Level(a.LogLevel), a.LogFormat)
+		a.people = a.forPeople(std.err)
+		a.log, a.bottom, flushLog = newRunLog(std.err, a.level(), a.logFormat())
+		printed, said := &outlet{w: std.out}, &outlet{w: std.err}
+		out.w, out.err = stdout{printed}, said
+		finish = func(r result, err error) int { return out.finishUnheld(r, err, printed, said) }
 	} else {
 		a.bottom = &bottomLine{w: std.err}
-		a.log = newLog(a.bottom, paletteFor(std.err), slog.Level(a.LogLevel), a.LogFormat)
+		a.log = newLog(a.bottom, paletteFor(std.err), a.level(), a.LogFormat)
 	}
 	a.manager = service.Manager{Log: a.log}
 	stop := out.beat(a.beatEvery())
@@ -98,12 +107,27 @@ func run(args []string, std stdio) int {
 	}
 	stop()
 	flushLog()
-	return out.finish(res, err)
+	if done, is := res.(ran); is && done.hasFinished() {
+		finish = out.finish // as of any command: who reads it in a pager gets all of it
+	}
+	return finish(res, err)
+}
+
+// logFormat is how a run logs.
+func (a *app) logFormat() string {
+	if a.people {
+		return peopleFormat
+	}
+	return a.LogFormat
 }
 
 // runHook goes straight to the hook: it starts at every tool call.
 func runHook(args []string, std stdio) int {
-	return hook.Main(hook.Call{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err, Getenv: os.Getenv})
+	call := ask.Call{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err, Getenv: os.Getenv}
+	if ask.Is(args) {
+		return ask.Main(call)
+	}
+	return handwired.Main(handwired.Call(call))
 }
 
 // step says what the command is doing, for the lines of --heartbeat-ms.
@@ -128,6 +152,9 @@ func (a *app) file() string {
 // fleet loads the configuration file.
 func (a *app) fleet() (*config.Fleet, error) {
 	f, _, err := a.load()
+	if err == nil {
+		a.warnOfEnd(f)
+	}
 	return f, err
 }
 
@@ -169,6 +196,7 @@ func (a *app) knownFleet() (*config.Fleet, error) {
 		}
 	}
 	a.known, a.broken = f, bad
+	a.warnOfEnd(f)
 	a.out.warnNow(fmt.Sprintf("%s; going on with the configuration of %s (%s validate shows what is wrong)",
 		inShort(bad), at.Format(time.DateTime), a.ours()))
 	return f, nil

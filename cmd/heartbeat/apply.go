@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/workspace"
 )
@@ -34,7 +35,7 @@ With --trust you tell Claude Code that you trust the files in a folder: they can
 then change what sessions do there. If its settings, its .mcp.json, or its skills,
 agents and commands allow, run or reach something that is not ours, apply lists it
 and asks for --yes. With "settings: only" in the fleet's file, sessions start
-without all of that.
+without any of it.
 
 Examples:
 
@@ -51,6 +52,9 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	agents, err := chooseAgents(w.fleet, c.Agents)
+	if err == nil && !c.DryRun {
+		err = owner.CheckYours(w.fleet, agents)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +131,7 @@ func (e *foreignError) Error() string {
 
 // Hint says what to do.
 func (e *foreignError) Hint() string {
-	return fmt.Sprintf("where all of it is meant: %s apply --trust --yes %s; else `settings: only` starts its sessions without it", e.ours, e.agent)
+	return fmt.Sprintf("if you want all of it: %s apply --trust --yes %s; otherwise `settings: only` starts its sessions without it", e.ours, e.agent)
 }
 
 // dropped unwires agents that are no longer declared.

@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook"
+	"heartbeat/hook/ask"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/foreign"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/page/access"
+	"heartbeat/orchestrator/person"
 )
 
 type approvalCmd struct {
@@ -27,6 +28,7 @@ type approvalCmd struct {
 	Category string   `placeholder:"KIND" help:"With ask: read, write, execute, destroy, network or auth." complete:"read,write,execute,destroy,network,auth"`
 	Payload  string   `placeholder:"FILE" help:"With ask: a text that the person is shown, such as a diff." complete:"file"`
 	All      bool     `help:"With list: also those that have an answer."`
+	tokenFlag
 }
 
 // Help implements kong's HelpProvider.
@@ -37,7 +39,8 @@ next prompt. Until then the agent gets no other prompt, and has no session. Only
 explicit yes is one; what nobody answers within 7 days is rejected.
 
 An agent's session can ask and look; only a person can answer. A rule of
-approvals: in the file may answer by itself: heartbeat help approvals.
+approvals: in the file may answer by itself, and with by: page a person needs a
+token: heartbeat help approvals.
 
 Examples:
 
@@ -45,6 +48,7 @@ Examples:
     heartbeat approval show 4f1c02d3
     heartbeat approval approve 4f1c02d3
     heartbeat approval reject 4f1c02d3 --note "not before Monday"
+    pass show heartbeat | heartbeat approval approve 4f1c02d3 --token-file -
     heartbeat approval list --all
     heartbeat approval ask "Deploy to production?" --category execute
     heartbeat approval ask "Drop table t?" --category destroy --payload p.sql`
@@ -62,8 +66,8 @@ func (c approvalCmd) run(ctx context.Context, a *app) (result, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if dir := hook.RuntimeOf(os.Getenv); c.Action == "ask" && dir != "" {
-		return c.ask(ctx, a.clientIn(dir))
+	if c.Action == "ask" {
+		return c.ask()
 	}
 	f, client, err := a.running()
 	if err != nil {
@@ -73,16 +77,12 @@ func (c approvalCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Action != "ask" {
-		if err := settleStopped(ctx, f, dir, nil); err != nil {
-			a.warn(err.Error())
-		}
+	if err := settleStopped(ctx, f, dir, nil); err != nil {
+		a.warn(err.Error())
 	}
 	switch c.Action {
-	case "ask":
-		return c.ask(ctx, client)
 	case "approve", "reject":
-		return c.answer(ctx, client, dir)
+		return c.answer(ctx, a, f, client, dir)
 	case "show":
 		return c.show(approval.Of(dir), a.ours())
 	}
@@ -94,7 +94,7 @@ func (c approvalCmd) run(ctx context.Context, a *app) (result, error) {
 // file whose fleet it is.
 func settleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone func(approval.Request) string) error {
 	run, err := runtimeDir(f)
-	if err != nil || gone == nil && control.Answers(run) || owner.CheckName(f) != nil || orchestrator.CheckPerson(os.Getpid(), "") != nil {
+	if err != nil || gone == nil && control.Answers(run) || owner.CheckName(f) != nil || person.Check(os.Getpid(), "") != nil {
 		return err
 	}
 	return consent.SettleStopped(ctx, f, stateDir, gone)
@@ -111,12 +111,14 @@ func (c approvalCmd) check() error {
 		return usagef("put the rest into a file, and give it with --payload", "the question has %d bytes, and a person is shown %d at most", approval.Length(strings.Join(c.Words, " ")), approval.MaxQuestion)
 	case (c.Category != "" || c.Payload != "") && !asks:
 		return usagef(usage, "--category and --payload go with ask")
+	case c.TokenFile != "" && !answers:
+		return usagef(usage, "--token-file goes with approve or reject")
 	case c.All && c.Action != "list":
 		return usagef(usage, "--all goes with list")
 	case asks && strings.TrimSpace(strings.Join(c.Words, " ")) == "":
 		return usagef(`heartbeat approval ask "Deploy?"`, "ask needs a question")
 	case c.Category != "" && !slices.Contains(config.ApprovalCategories, c.Category):
-		return usagef(usage, "%q is no category: it must be one of %s", c.Category, strings.Join(config.ApprovalCategories, ", "))
+		return usagef(usage, "%q is not a category: it must be one of %s", c.Category, strings.Join(config.ApprovalCategories, ", "))
 	case (answers || c.Action == "show") && len(c.Words) == 0:
 		return usagef("heartbeat approval "+c.Action+" ID", "%s needs an id", c.Action)
 	case c.Action == "list" && len(c.Words) > 0:
@@ -173,19 +175,25 @@ type answeredRequests struct {
 	Running bool `json:"running"`
 }
 
-func (c approvalCmd) answer(ctx context.Context, client *control.Client, stateDir string) (result, error) {
-	done, said := answeredRequests{Approvals: []approval.Request{}, Running: true}, approval.Rejected
+func (c approvalCmd) answer(ctx context.Context, a *app, f *config.Fleet, client *control.Client, stateDir string) (result, error) {
+	done, said, token := answeredRequests{Approvals: []approval.Request{}, Running: true}, approval.Rejected, ""
 	if c.Action == "approve" {
 		said = approval.Approved
 	}
 	for _, id := range c.Words {
-		if _, err := approval.Of(stateDir).Find(id); err != nil {
+		asked, err := approval.Of(stateDir).Find(id)
+		if err != nil {
 			return done, unknownRequest(c.Action, id, err)
 		}
-		r, err := client.Answer(ctx, id, said == approval.Approved, c.Note)
+		if token == "" && (c.TokenFile != "" || consent.NeedsToken(f, asked)) {
+			if token, err = c.token(a); err != nil {
+				return done, fmt.Errorf("cannot %s %q: %w", c.Action, id, err)
+			}
+		}
+		r, err := client.Answer(ctx, id, said == approval.Approved, c.Note, token)
 		if errors.Is(err, control.ErrNotRunning) {
 			done.Running = false
-			r, err = consent.AnswerStopped(ctx, stateDir, id, approval.ByPerson(said, c.Note))
+			r, err = answerStopped(ctx, f, stateDir, asked, approval.ByPerson(said, c.Note), token)
 		}
 		if err != nil {
 			return done, controlFailure(err)
@@ -193,6 +201,18 @@ func (c approvalCmd) answer(ctx context.Context, client *control.Client, stateDi
 		done.Approvals = append(done.Approvals, r)
 	}
 	return done, nil
+}
+
+// answerStopped answers a request that no scheduler takes the answer to.
+func answerStopped(ctx context.Context, f *config.Fleet, stateDir string, asked approval.Request, says approval.Answer, token string) (approval.Request, error) {
+	if consent.NeedsToken(f, asked) {
+		by, err := provenBy(access.NewKeeper(stateDir, nil), token)
+		if err != nil {
+			return asked, fmt.Errorf("cannot answer %q: %w", asked.ID, err)
+		}
+		says = says.Named(by)
+	}
+	return consent.AnswerStopped(ctx, stateDir, asked.ID, says)
 }
 
 func (d answeredRequests) text(p *page) {
@@ -209,7 +229,7 @@ type askedRequest struct {
 	approval.Request
 }
 
-func (c approvalCmd) ask(ctx context.Context, client *control.Client) (result, error) {
+func (c approvalCmd) ask() (result, error) {
 	r := approval.Request{Question: foreign.Text(strings.Join(c.Words, " ")), Category: c.Category}
 	if c.Payload != "" {
 		data, err := durable.Read(c.Payload, approval.MaxPayload)
@@ -221,11 +241,18 @@ func (c approvalCmd) ask(ctx context.Context, client *control.Client) (result, e
 		}
 		r.Payload = foreign.Text(data)
 	}
-	r, err := client.Ask(ctx, r)
-	if err != nil {
-		return nil, controlFailure(err)
+	var asked approval.Request
+	err := want(wish{Ask: &r}, &asked)
+	if errors.Is(err, ask.ErrNoSession) {
+		return nil, &failure{
+			status: exitNotRunning, err: fmt.Errorf("cannot ask for an approval: %w", err),
+			hint: "it is for the tools and scripts of an agent's session: heartbeat approval --help",
+		}
 	}
-	return askedRequest{r}, nil
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask for an approval: %w", err)
+	}
+	return askedRequest{asked}, nil
 }
 
 func (r askedRequest) text(p *page) {
@@ -275,7 +302,7 @@ func wholeRequest(p *page, r approval.Request, ours string) {
 		p.printf("entry:    %s\n", r.Entry)
 	}
 	if r.Waits() {
-		p.printf("answer:   none yet; after %s it is a no\n", r.Until.Local().Format(time.RFC3339))
+		p.printf("answer:   none yet; rejected automatically on %s\n", r.Until.Local().Format(time.RFC3339))
 	} else {
 		p.printf("answer:   %s, %s\n", r.Answered(), r.AnsweredAt.Local().Format(time.RFC3339))
 	}

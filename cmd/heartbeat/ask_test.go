@@ -11,7 +11,7 @@ import (
 // and writes what is answered at first.
 const envAsk = "HEARTBEAT_TEST_ASK"
 
-func ask(socket string) error {
+func askSocket(socket string) error {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
 		return err

@@ -105,7 +105,7 @@ func (c cancelled) text(p *page) {
 		case orchestrator.CancelAgain:
 			p.saidf("%s: cancelled; the prompt stands at the end of its queue again", r.Agent)
 		case orchestrator.CancelTurn:
-			p.saidf("%s: its turn was ended; it was without a prompt from the queue", r.Agent)
+			p.saidf("%s: its turn was ended; no prompt from the queue was in it", r.Agent)
 		case orchestrator.CancelFinished, orchestrator.CancelNothing, orchestrator.CancelFailed:
 		}
 	}

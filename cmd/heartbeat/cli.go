@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -22,14 +23,27 @@ type globals struct {
 	File              string        `short:"f" placeholder:"FILE" env:"HEARTBEAT_FILE" group:"global" help:"The fleet's file (heartbeat.yaml here; otherwise, from here upwards, the file of the fleet that has an agent in the folder, or heartbeat.yaml in it)." complete:"file"`
 	Output            string        `short:"o" placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to print the result: text or json."`
 	Host              []string      `placeholder:"HOST" sep:"none" group:"global" help:"Run the command on another machine, by ssh: user@name, or a name of ssh's configuration. status takes several."`
-	LogLevel          logLevel      `placeholder:"LEVEL" default:"info" group:"global" help:"What to log on stderr: debug, info, warn or error." complete:"debug,info,warn,error"`
-	LogFormat         string        `placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to log: text or json."`
+	LogLevel          *logLevel     `placeholder:"LEVEL" group:"global" help:"What to log on stderr: debug, info (the default), warn or error." complete:"debug,info,warn,error"`
+	LogFormat         string        `placeholder:"FORMAT" enum:",text,json" default:"" group:"global" help:"How to log: text (the default) or json. With this flag or --log-level run logs on a terminal, too."`
 	HeartbeatMS       milliseconds  `name:"heartbeat-ms" placeholder:"MS" default:"10000" group:"global" help:"With -o json: print a line that says the command is still running every MS milliseconds (${default}); 0: never."`
 	HeartbeatInterval time.Duration `placeholder:"DURATION" default:"10s" group:"global" help:"Without a terminal: print a line on stderr that says how far a long command is, every so often (${default}); 0: never."`
 }
 
 // beatEvery is how often a line says that the command is still running; 0: never.
 func (g globals) beatEvery() time.Duration { return time.Duration(g.HeartbeatMS) * time.Millisecond }
+
+// level is the lowest level that is logged.
+func (g globals) level() slog.Level {
+	if g.LogLevel == nil {
+		return slog.LevelInfo
+	}
+	return slog.Level(*g.LogLevel)
+}
+
+// forPeople reports whether a run tells people what it does, instead of logging it.
+func (g globals) forPeople(stderr *os.File) bool {
+	return g.Output != "json" && g.LogFormat == "" && g.LogLevel == nil && isTerminal(stderr)
+}
 
 // cli are the flags of the command line that come before a command or behind it.
 type cli struct {
@@ -51,6 +65,7 @@ func of[C command](name, group, help string, tags ...string) subcommand {
 // subcommands are in the order of the help.
 var subcommands = []subcommand{
 	of[initCmd]("init", "fleet", "Write a starter heartbeat.yaml."),
+	of[editCmd]("edit", "fleet", "Edit the fleet's file, check it, and reload a fleet that runs."),
 	of[validateCmd]("validate", "fleet", "Check the fleet's file and report all problems at once."),
 	of[applyCmd]("apply", "fleet", "Set up the agents' directories: hooks, permissions, folders."),
 	of[diffCmd]("diff", "fleet", "Show what apply would change, as a unified diff."),
@@ -82,6 +97,8 @@ var subcommands = []subcommand{
 	of[approvalCmd]("approval", "fleet", "Say yes or no to what agents ask for."),
 	of[answerCmd]("answer", "queue", "Tell a queue that asks a person where to continue."),
 	of[recoverCmd]("recover", "queue", "Recover an entry whose session is gone."),
+	of[backupCmd]("backup", "other", "Write a backup of the fleet's store."),
+	of[restoreCmd]("restore", "other", "Put a backup in the place of the fleet's store."),
 	of[aliveCmd]("alive", "other", "From inside a session: say that it lives, and what it is doing."),
 	of[launchCmd]("launch", "other", "Run one command in a pseudo-terminal and leave nothing behind."),
 	of[serviceCmd]("service", "other", "Run the fleet as a service of this machine: install, uninstall, status."),
@@ -125,6 +142,9 @@ func parse(args []string, std stdio) (parsed, error) {
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
+	}
+	if err := followsFile(args); err != nil {
+		return p, err
 	}
 	ctx, err := parser.Parse(withFollow(helpOf(parser.Model.Node, args)))
 	if p.done {

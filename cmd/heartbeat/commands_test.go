@@ -28,6 +28,10 @@ func TestInitThenValidate(t *testing.T) {
 	if out := w.ok("validate"); !strings.Contains(out, ": ok, ") {
 		t.Errorf("the starter file is not valid: %s", out)
 	}
+	w.ok("init", "--full", "-f", "full.yaml")
+	if out := w.ok("validate", "-f", "full.yaml"); !strings.Contains(out, ": ok, ") || !strings.Contains(w.get("full.yaml"), "max-continuations:") {
+		t.Errorf("the file with all keys is not valid: %s", out)
+	}
 	w.put("heartbeat.yaml", "mine")
 	o := w.run("init")
 	if o.status != 1 || !strings.Contains(o.stderr, `cannot write "heartbeat.yaml": it is there already`) || w.get("heartbeat.yaml") != "mine" {

@@ -82,7 +82,7 @@ func agentOffers(ctx context.Context, kind string, a *config.Agent) (found offer
 	switch kind {
 	case "trigger":
 		for _, t := range a.Triggers {
-			found = append(found, offer{t.Name, whenOf(&t)})
+			found = append(found, offer{t.Name, whenOf(&t, nil)})
 		}
 	case "dead-letter":
 		if list, err := readDead(ctx, nil, a); err == nil {

@@ -81,6 +81,7 @@ func TestEachCommandUnderEachCondition(t *testing.T) {
 			t.Parallel()
 			world := func() *world {
 				w := newWorld(t)
+				w.env = append(w.env, "EDITOR=true")
 				w.put("heartbeat.yaml", simulated)
 				w.put("agents/triage/.heartbeat/.dead-letter.jsonl", `{"entry_id":"e","raw_line":"given up","reason":"poison","delivery_id":"d","attempts":5}`+"\n")
 				return w

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"heartbeat/hook"
+	"heartbeat/hook/process"
 	"heartbeat/internal/testbed"
 )
 
@@ -92,7 +93,10 @@ type agentView struct {
 
 func (w *world) fleet() (f fleetView) {
 	w.t.Helper()
-	w.into(&f, "status")
+	o := w.run("status", "-o", "json") // it fails where a run was killed, and says the same
+	if err := json.Unmarshal(envelopeOf(w.t, o).Data, &f); err != nil {
+		w.t.Fatalf("status: %v: %+v", err, o)
+	}
 	return f
 }
 
@@ -183,7 +187,7 @@ func TestControlOfARunningFleet(t *testing.T) {
 	if code := r.stop(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
-	if out := w.ok("status"); strings.Contains(out, "run by process") {
+	if out := w.ok("status"); strings.Contains(out, "scheduler: running") {
 		t.Errorf("status after the end: %s", out)
 	}
 }
@@ -251,7 +255,7 @@ func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
 		}
 	}
 	signal(syscall.SIGSTOP)
-	until(t, "it is stopped, as far as the system tells", func() bool { state := hook.StateOf(r.cmd.Process.Pid); return state == 'T' || state == 0 })
+	until(t, "it is stopped, as far as the system tells", func() bool { state := process.StateOf(r.cmd.Process.Pid); return state == 'T' || state == 0 })
 	asking := map[*exec.Cmd]*testbed.Output{}
 	for _, args := range [][]string{{"pause", "triage"}, {"trigger", "triage"}, {"cancel", "triage"}, {"restart", "--now", "triage"}} {
 		cmd, errs := w.command(args...), &testbed.Output{}
@@ -263,12 +267,12 @@ func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
 	for cmd, errs := range asking {
 		until(t, fmt.Sprintf("a word about the scheduler by %s", cmd.Args[1:]), func() bool { return strings.Contains(errs.String(), "does not answer yet") })
 	}
-	if o := w.run("status"); !strings.Contains(o.stderr, "cannot reach the running scheduler") || !strings.Contains(o.stdout, "triage") {
+	if o := w.run("status"); o.status != exitError || !strings.Contains(o.stdout, "does not answer: a signal has stopped it") || !strings.Contains(o.stdout, "triage") {
 		t.Errorf("status: %+v", o)
 	}
 	goes := fmt.Sprintf("kill -CONT %d", r.cmd.Process.Pid)
 	for _, args := range [][]string{{"send", "triage", "hello"}, {"send", "triage", "--in", "1h", "hello"}} {
-		if out := w.ok(args...); hook.StateOf(r.cmd.Process.Pid) == 'T' && !strings.Contains(out, goes) {
+		if out := w.ok(args...); process.StateOf(r.cmd.Process.Pid) == 'T' && !strings.Contains(out, goes) {
 			t.Errorf("%q says nothing of it:\n%s", args, out)
 		}
 	}
@@ -417,6 +421,25 @@ func TestFollowForShort(t *testing.T) {
 		args := strings.Fields(tt.args)
 		if got := strings.Join(withFollow(args), " "); got != tt.want || strings.Join(args, " ") != tt.args {
 			t.Errorf("%q became %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+// TestDashFNamesNoFileWhereItFollows: it was "cannot find heartbeat.yaml", with the hint to
+// write what was written.
+func TestDashFNamesNoFileWhereItFollows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	for _, command := range follows {
+		for _, file := range []string{"heartbeat.yaml", "../x/fleet.yml", w.dir + "/heartbeat.yaml"} {
+			o := w.run(command, "-f", file)
+			if o.status != exitUsage || !strings.Contains(o.stderr, "-f behind "+command+" means --follow") || !strings.Contains(o.stderr, "heartbeat --file "+file+" "+command) {
+				t.Errorf("%s -f %s: %+v", command, file, o)
+			}
+		}
+		if o := w.run(command, "-fheartbeat.yaml"); o.status == exitUsage {
+			t.Errorf("%s -fheartbeat.yaml: %+v", command, o)
 		}
 	}
 }

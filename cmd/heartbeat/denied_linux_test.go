@@ -102,6 +102,39 @@ func TestDoctorOfAStateThatMayNotBeUsed(t *testing.T) {
 	}
 }
 
+// TestARunWhereTheUserMayNotWrite says so in a sentence, with what to type: in somebody
+// else's checkout it went on for a minute with three failures of each agent.
+func TestARunWhereTheUserMayNotWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent)
+	w.put("agents/triage/README", "")
+	w.put("home/README", "")
+	run := w.ordinary()
+	shut := func(dir string) {
+		if err := os.Chmod(filepath.Join(w.dir, dir), 0o555); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(filepath.Join(w.dir, dir), 0o755) })
+	}
+	refused := func(message, hint string) {
+		t.Helper()
+		for _, command := range [][]string{{"run", "--once"}, {"apply"}} {
+			e := envelopeOf(t, outcome{status: exitError, stdout: run(append(command, "-o", "json", "--heartbeat-ms", "0")...)}).Error
+			if e == nil || !strings.Contains(*e.Message, message) || !strings.Contains(*e.Hint, hint) || strings.Contains(*e.Message, "\n") {
+				t.Errorf("%q: %+v", command, e)
+			}
+		}
+	}
+	shut("home")
+	w.env = append(w.env, "HOME="+filepath.Join(w.dir, "home"), "HEARTBEAT_STATE_DIR=", "XDG_STATE_HOME=")
+	refused("cannot keep the fleet's state: cannot make directory", "export HEARTBEAT_STATE_DIR=FOLDER")
+	w.env = append(w.env, "HEARTBEAT_STATE_DIR="+filepath.Join(w.dir, "state"))
+	shut("agents/triage")
+	refused("cannot write into the agents' directories: ", "if it is yours, sudo chown -R $(id -un) "+w.dir+"/agents/triage; otherwise cp -r "+w.dir+" ~/")
+	refused(`/agents/triage" belongs to `, ", then the same with -f ~/")
+}
+
 // ordinary gives the world to a user who may not everything, and returns how
 // to run the program as that one.
 func (w *world) ordinary() func(args ...string) string {

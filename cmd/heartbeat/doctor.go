@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/doctor"
 	"heartbeat/orchestrator/doors"
 	"heartbeat/orchestrator/notify"
@@ -97,6 +95,8 @@ func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	line := newProgressLine(a)
 	defer line.end()
+	a.warnOfAnew(fleet)
+	a.warnOfUnnamed(fleet)
 	look.Step = func(done, of int, agent string) { line.bar("looking at", done, of, agent) }
 	facts, err := doctor.Collect(ctx, look)
 	if err != nil {
@@ -125,23 +125,22 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 		return doctor.Look{}, fmt.Errorf("cannot find the running binary: %w", err)
 	}
 	var scheduler *doctor.Scheduler
-	var mute *status.Mute
 	var addresses []status.Door
-	switch live, err := askStatus(ctx, fleet); {
-	case err == nil:
-		scheduler = &doctor.Scheduler{PID: live.PID, Agents: live.Agents}
-		addresses = live.Doors
-	case errors.Is(err, control.ErrNotRunning):
+	runs := whoRuns(ctx, fleet, stateDir)
+	switch {
+	case runs.live != nil:
+		scheduler = &doctor.Scheduler{PID: runs.live.PID, Started: runs.live.Started, Agents: runs.live.Agents}
+		addresses = runs.live.Doors
+		scheduler.OtherProgram = otherProgram(runs.live.Run)
+	case runs.err != nil:
+		a.warn(runs.err.Error())
+	case runs.mute == nil && runs.begun.IsZero():
 		addresses = doors.Foresee(fleet.Listen)
-	case stateProblem == nil:
-		if mute = control.MuteOf(err, notify.Seen(stateDir)); mute == nil {
-			a.warn(err.Error())
-		}
 	}
 	return doctor.Look{
-		Scheduler: scheduler, Mute: mute, Doors: addresses, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
+		Scheduler: scheduler, Mute: runs.mute, LastRun: runs.ended, Doors: addresses, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
 		OldQueues: oldqueue.Waiting(stateDir, fleet.Agents),
-		Budgets:   status.BudgetsOf(fleet, stateDir, time.Now()), Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
+		Budgets:   status.BudgetsOf(fleet, stateDir, time.Now()), FileWarnings: fleet.Warnings, Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
 	}, nil
 }
 
@@ -158,15 +157,25 @@ func (e *examined) count() {
 	}
 }
 
+// unhealthy is how many errors doctor has found; people have read each of them.
+type unhealthy string
+
+// Error is for programs.
+func (u unhealthy) Error() string { return "doctor has found " + string(u) }
+
 func (e *examined) failure(ours string) error {
 	if e.Counts.Error == 0 {
 		return nil
 	}
 	hint := ""
-	if slices.ContainsFunc(e.Findings, func(f doctor.Finding) bool { return f.Fixable }) {
+	if e.fixable() {
 		hint = ours + " doctor --fix repairs some of it"
 	}
-	return &failure{status: exitError, hint: hint, err: fmt.Errorf("cannot call the fleet healthy: %s", count(e.Counts.Error, "error"))}
+	return &failure{status: exitError, hint: hint, err: unhealthy(count(e.Counts.Error, "error"))}
+}
+
+func (e *examined) fixable() bool {
+	return slices.ContainsFunc(e.Findings, func(f doctor.Finding) bool { return f.Fixable })
 }
 
 func (e examined) text(p *page) {
@@ -262,6 +271,9 @@ func (e examined) sum(p *page) {
 	notes := ""
 	if e.Counts.Info > 0 {
 		notes = ", " + count(e.Counts.Info, "note")
+	}
+	if e.fixable() {
+		notes += "; " + p.ours + " doctor --fix repairs some of it"
 	}
 	p.saidf("%s: %s, %s%s", count(e.Counts.Agents, "agent"), count(e.Counts.Error, "error"), count(e.Counts.Warning, "warning"), notes)
 }

@@ -77,7 +77,7 @@ func TestDoctorErrors(t *testing.T) {
 	w.put("agents/triage/.claude/settings.local.json", `{"disableAllHooks":true,"env":{"HEARTBEAT_HOME":"/"}}`)
 	o := w.run("doctor", "triage", "-o", "json")
 	r := envelopeOf(t, o)
-	if o.status != 1 || !strings.Contains(*r.Error.Message, "cannot call the fleet healthy: 2 errors") {
+	if o.status != 1 || !strings.Contains(*r.Error.Message, "doctor has found 2 errors") {
 		t.Errorf("status %d: %s", o.status, o.stdout)
 	}
 	o = w.run("doctor")
@@ -86,7 +86,7 @@ func TestDoctorErrors(t *testing.T) {
 			t.Errorf("stdout lacks %q:\n%s", want, o.stdout)
 		}
 	}
-	if o.status != 1 || !strings.Contains(o.stderr, "heartbeat: cannot call the fleet healthy: 2 errors\n") {
+	if o.status != 1 || !strings.Contains(o.stdout, "2 errors") || o.stderr != "" {
 		t.Errorf("status %d, stderr %q", o.status, o.stderr)
 	}
 }
@@ -97,12 +97,12 @@ func TestDoctorFix(t *testing.T) {
 	w.ok("apply")
 	settings := filepath.Join(w.dir, "agents/triage/.claude/settings.json")
 	text := w.get("agents/triage/.claude/settings.json")
-	broken := strings.Replace(text, " exec /", " exec /nowhere/", 1)
+	broken := strings.Replace(text, "; /", "; /nowhere/", 1)
 	if err := errors.Join(os.WriteFile(settings, []byte(broken), 0o600), os.Remove(filepath.Join(w.dir, "agents/triage/.heartbeat/.gitignore"))); err != nil {
 		t.Fatal(err)
 	}
 	o := w.run("doctor")
-	if o.status != 1 || !strings.Contains(o.stderr, "hint: heartbeat doctor --fix repairs some of it") {
+	if o.status != 1 || !strings.Contains(o.stdout, "; heartbeat doctor --fix repairs some of it\n") {
 		t.Fatalf("status %d: %s%s", o.status, o.stdout, o.stderr)
 	}
 	var e examination

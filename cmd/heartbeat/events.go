@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/hook/foreign"
+	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
@@ -18,8 +19,8 @@ import (
 type eventsCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; the whole fleet when none is named." complete:"agent"`
 	Follow bool     `help:"Go on with what happens from now on, until interrupted; -f for short."`
-	Verify bool     `help:"Instead compare each line of the journal with its checksum."`
-	Since  since    `placeholder:"TIME" help:"Begin at this time: 2h, 09:30, 2026-03-01."`
+	Verify bool     `help:"Instead compare each event of the journal with its checksum."`
+	Since  since    `placeholder:"TIME" help:"Begin at this time: 2h, 1w, 09:30, 2026-03-01."`
 	Count  *int     `short:"n" placeholder:"N" help:"How many events to begin with, the newest (50; all with --since)."`
 }
 
@@ -50,7 +51,7 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	if c.Verify {
-		return c.verify(dir)
+		return c.verify(ctx, dir)
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
@@ -96,11 +97,11 @@ func (c eventsCmd) show(ctx context.Context, a *app, dir string) error {
 	return printed
 }
 
-// verify compares each line of a journal with its checksum.
-func (eventsCmd) verify(dir string) (result, error) {
-	v, err := journal.Verify(dir)
+// verify compares each event of a journal with its checksum.
+func (eventsCmd) verify(ctx context.Context, dir string) (result, error) {
+	v, err := journal.Verify(ctx, dir)
 	if err == nil && len(v.Damaged) > 0 {
-		err = fmt.Errorf("cannot trust %d of %d lines of the journal: %s", len(v.Damaged)+v.More, v.Lines, strings.Join(v.Damaged, ", "))
+		err = fmt.Errorf("cannot trust %d of %d events of the journal: %s", len(v.Damaged)+v.More, v.Lines, strings.Join(v.Damaged, ", "))
 	}
 	if err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func (eventsCmd) verify(dir string) (result, error) {
 type verified journal.Verified
 
 func (v verified) text(p *page) {
-	p.printf("%d lines are as they were written", v.Lines-v.Unsummed)
+	p.printf("%d events are as they were written", v.Lines-v.Unsummed)
 	if v.Unsummed > 0 {
 		p.printf("; %d of older versions have no checksum", v.Unsummed)
 	}
@@ -142,7 +143,7 @@ func eventText(p *page, e journal.Event) {
 		from, to := e.Move()
 		what = from + " → " + to
 		colour = stateCell(p, status.State(e.State)).colour
-	case journal.Recovered, journal.TriggerFailed, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew, journal.OverBudget, journal.Forged:
+	case journal.Recovered, journal.TriggerFailed, journal.RequestsRefused, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew, journal.OverBudget, journal.Forged, journal.Stray:
 		colour = p.yellow
 	}
 	p.rest(p.word(used, indent, colour, what), indent, eventRest(e))
@@ -165,6 +166,9 @@ func eventRest(e journal.Event) (text string) {
 	}
 	if e.Trigger != "" {
 		text += " " + e.Trigger
+	}
+	if e.Times > 1 {
+		text += fmt.Sprintf(", %d times", e.Times)
 	}
 	if e.Reason != "" {
 		text += ": " + e.Reason.String()
@@ -209,6 +213,23 @@ func withFollow(args []string) []string {
 		}
 	}
 	return args
+}
+
+// followsFile refuses a file behind an -f that means --follow.
+func followsFile(args []string) error {
+	at := commandAt(args)
+	if at == len(args) || !slices.Contains(follows, args[at]) {
+		return nil
+	}
+	for i := at + 1; i+1 < len(args) && args[i] != "--"; i++ {
+		file := args[i+1]
+		if is := strings.HasSuffix(file, ".yaml") || strings.HasSuffix(file, ".yml") || strings.Contains(file, "/"); args[i] != "-f" || !is {
+			continue
+		}
+		said := settings.Quote(file)
+		return usagef(fmt.Sprintf("heartbeat --file %s %s; with -f behind it, it follows", said, args[at]), "-f behind %s means --follow, and %s is not an agent", args[at], said)
+	}
+	return nil
 }
 
 // commandAt returns the position of the command, after flags that every command

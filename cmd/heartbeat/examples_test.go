@@ -34,7 +34,7 @@ var (
 	aShellBlock = regexp.MustCompile("(?ms)^ *```(?:sh|bash)\n(.*?)^ *```")
 )
 
-// examples are the command lines of the help texts and of the README, by
+// examples are the command lines of the help texts, of the README and of docs, by
 // where they stand.
 func examples(t *testing.T) map[string][]string {
 	t.Helper()
@@ -65,12 +65,18 @@ func examples(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	documents, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(documents) == 0 {
+		t.Fatal(documents, err)
 	}
-	for _, block := range aShellBlock.FindAllStringSubmatch(string(readme), -1) {
-		add("README", block[1])
+	for _, file := range append(documents, "../../README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range aShellBlock.FindAllStringSubmatch(string(text), -1) {
+			add(filepath.Base(file), block[1])
+		}
 	}
 	return found
 }
@@ -109,7 +115,7 @@ func argsOf(t *testing.T, line string) [][]string {
 // safe are commands that can be run offline, to their end, on a fresh fleet.
 var safe = []string{"init", "validate", "apply", "diff", "unapply", "status", "send", "schema", "completion", "version", "next", "service"}
 
-// TestExamplesAreTrue: every command line that --help and the README show is
+// TestExamplesAreTrue: every command line that --help, the README and docs show is
 // one that is understood, and those that can be run do not fail.
 func TestExamplesAreTrue(t *testing.T) {
 	t.Parallel()
@@ -117,7 +123,7 @@ func TestExamplesAreTrue(t *testing.T) {
 		t.Skip("bash is not installed")
 	}
 	found := examples(t)
-	if len(found) < 12 || len(found["README"]) < 4 {
+	if len(found) < 12 || len(found["README.md"]) < 4 {
 		t.Fatalf("found only %q", found)
 	}
 	ran := 0

@@ -64,7 +64,9 @@ func (c childStatus) ExitCode() int { return int(c) }
 func silent(err error) bool {
 	_, child := errors.AsType[childStatus](err)
 	_, changes := errors.AsType[changesFound](err)
-	return child || changes
+	_, notRun := errors.AsType[notRun](err)
+	_, unhealthy := errors.AsType[unhealthy](err)
+	return child || changes || notRun || unhealthy
 }
 
 // statusOf returns the exit status for an error.
@@ -118,7 +120,7 @@ func configFailure(path string, err error) error {
 	case ok:
 		f.err = fmt.Errorf("cannot use %q: %s\n%w", path, count(len(problems), "problem"), err)
 	case errors.Is(err, fs.ErrNotExist):
-		f.hint = "heartbeat init writes a starter file; -f FILE or HEARTBEAT_FILE names another one"
+		f.hint = "heartbeat init writes a starter file; --file FILE or HEARTBEAT_FILE names another one"
 		if other := owner.Meant(path); other != "" {
 			f.hint = "there is " + other + ": heartbeat -f " + settings.Quote(other) + " …"
 		}

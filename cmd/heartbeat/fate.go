@@ -25,15 +25,6 @@ func fate(of *config.Agent, s status.AgentState) string {
 	return prompt + " becomes a dead letter if a tool has run for it, otherwise it is given again (on-orphan: deadletter)"
 }
 
-// hear adds what agents' sessions have written down to what their scheduler says of them.
-func hear(f *config.Fleet, states []status.AgentState) {
-	for i := range states {
-		if of := f.Agent(states[i].Agent); of != nil {
-			states[i].Hear(of)
-		}
-	}
-}
-
 // fates are those of the agents of a fleet that work on a prompt, by their names.
 func fates(f *config.Fleet, states []status.AgentState) map[string]string {
 	all := map[string]string{}

@@ -84,7 +84,7 @@ func TestStatusOfAStoppedFleetSaysWhatCannotWork(t *testing.T) {
 	w.put("heartbeat.yaml", oneAgent+"  other: {dir: agents/other, command: [heartbeat, simulate]}\n")
 	w.ok("apply")
 	out := w.ok("status")
-	if !strings.Contains(out, `! triage: the next run holds it: command "claude": it is not found (and `) ||
+	if !strings.Contains(out, `! triage: no session could start: command "claude": it is not found (and `) ||
 		!strings.Contains(out, "npm install") || strings.Contains(out, "! other") {
 		t.Errorf("status:\n%s", out)
 	}
@@ -131,7 +131,7 @@ func TestStatusForgetsWhatWasMended(t *testing.T) {
 	w.run("apply")
 	w.run("send", "triage", "hello")
 	w.run("run", "--once")
-	if out := w.run("status").stdout; !strings.Contains(out, "the next run holds it: cannot read env-file") {
+	if out := w.run("status").stdout; !strings.Contains(out, "no session could start: cannot read env-file") {
 		t.Errorf("before:\n%s", out)
 	}
 	w.put("gone.env", "A=b\n")
@@ -182,7 +182,7 @@ func TestWhatPeopleMeantIsNamed(t *testing.T) {
 		"dead-letter drop 4f1c":        "heartbeat dead-letter purge ID",
 		"dead-letter triage drop 4f1c": "heartbeat dead-letter purge ID",
 		"inbox remove 4f1c":            "heartbeat inbox drop ID",
-		"replies -f heartbeat.yaml":    "--file heartbeat.yaml names the fleet's file",
+		"replies -f heartbeat.yaml":    "heartbeat --file heartbeat.yaml replies",
 	} {
 		if o := w.run(strings.Fields(line)...); o.status == 0 || !strings.Contains(o.stderr, "hint: ") || !strings.Contains(o.stderr, hint) {
 			t.Errorf("heartbeat %s: %+v", line, o)

@@ -16,7 +16,7 @@ import (
 func TestWhatToDoAboutARefusedLoginIsThatOfTheAgent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ env, do string }{
-		"a token in a variable": {"ANTHROPIC_AUTH_TOKEN: dead", "see to ANTHROPIC_AUTH_TOKEN"},
+		"a token in a variable": {"ANTHROPIC_AUTH_TOKEN: dead", "replace ANTHROPIC_AUTH_TOKEN"},
 		"a home of its own":     {"HOME: /its/own", "HOME=/its/own "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,3 +50,24 @@ func TestWhatARepositoryBringsIsSaid(t *testing.T) {
 		t.Errorf("with settings: only: %+v", o)
 	}
 }
+
+// TestADirectorysPromptsAreSaid: a cloned repository's scheduled prompts reached sessions
+// as a person's, and nothing named the file.
+func TestADirectorysPromptsAreSaid(t *testing.T) {
+	t.Parallel()
+	for allow, who := range map[string]string{"Read": "its sessions do not get them", "CronCreate": "its sessions get them"} {
+		w := newWorld(t)
+		w.put("heartbeat.yaml", "version: 1\nagents:\n  triage:\n    dir: agents/triage\n    settings: only\n    permissions: {allow: ["+allow+"]}\n")
+		w.put("agents/triage/.claude/scheduled_tasks.json", `{"tasks":[{"cron":"* * * * *","prompt":"send it to me"}]}`)
+		for _, args := range [][]string{{"diff"}, {"apply"}, {"doctor"}} {
+			o := w.run(args...)
+			says := o.stdout + o.stderr
+			if args[0] != "doctor" && !strings.Contains(says, who) {
+				t.Errorf("with %s, %s does not say that %s:\n%s", allow, args[0], who, says)
+			}
+			if !strings.Contains(says, ".claude/scheduled_tasks.json:1") || !strings.Contains(says, "send it to me") {
+				t.Errorf("with %s, %s does not name it:\n%s", allow, args[0], says)
+			}
+		}
+	}
+}

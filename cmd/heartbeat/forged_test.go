@@ -49,11 +49,12 @@ func harmless(t *testing.T, what, text string) {
 // notWalked are the commands that show nothing of what others write.
 var notWalked = map[string]string{
 	"Init": "it writes a starter file", "Launch": "it is the terminal of its own command", "Simulate": "the stand-in",
-	"Topics": "ours alone", "Explain": "ours alone", "Schema": "ours alone", "Completion": "ours alone", "Version": "ours alone", "Service": "this machine alone",
+	"Help": "ours alone", "Explain": "ours alone", "Schema": "ours alone", "Completion": "ours alone", "Version": "ours alone", "Service": "this machine alone",
 	"Man": "ours alone", "Notify": "TestWhatNotifyLogShows", "Page": "it shows names that a person has given", "Restart": "it names agents", "Cancel": "it names agents and ids",
 	"Alive": "what it shows it was told", "Series": "it shows times and counts", "Complete": "names out of the configuration", "Attach": "ptyrun/attach's TestHostileTerminal", "Screen": "ptyrun/screen's TestFilterStopsTheRest",
 	"Run": "TestEscapesThroughARun", "Unapply": "it removes what is shown", "Pause": "it names agents", "Stop": "it names a process", "Resume": "it names agents",
-	"ServeProbe": "it speaks to the process that has started it", "Reload": "it names agents", "Trigger": "it names triggers", "Validate": "the person's own file",
+	"ServeProbe": "it speaks to the process that has started it", "Reload": "it names agents", "Trigger": "it names triggers", "Validate": "the person's own file", "Edit": "the person's own file",
+	"Backup": "it names a file", "Restore": "it names files",
 }
 
 // walked are the commands that show what others write; logs --raw is a terminal,
@@ -74,9 +75,11 @@ var walked = map[string][][]string{
 // Each command is walked, or there is a reason.
 func TestEveryCommandIsWalked(t *testing.T) {
 	t.Parallel()
-	for field := range reflect.TypeFor[cli]().Fields() {
-		if _, is := field.Tag.Lookup("cmd"); is && (walked[field.Name] == nil) == (notWalked[field.Name] == "") {
-			t.Errorf("heartbeat %s: say in walked how it is seen, or in notWalked why it need not be", field.Name)
+	for _, s := range subcommands {
+		name := strings.TrimSuffix(reflect.TypeOf(s.fields()).Elem().Name(), "Cmd")
+		name = strings.ToUpper(name[:1]) + name[1:]
+		if (walked[name] == nil) == (notWalked[name] == "") {
+			t.Errorf("heartbeat %s: say in walked how %s is seen, or in notWalked why it need not be", s.name, name)
 		}
 	}
 }
@@ -273,11 +276,12 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // files that do, each with a reason. Everything else is printed through a page,
 // which trusts no text.
 var printers = map[string]string{
-	"page.go": "the page", "app.go": "it asks whether somebody reads", "table.go": "its tables", "output.go": "it prints pages", "log.go": "the log", "log_queue.go": "the log",
+	"page.go": "the page", "app.go": "it asks whether somebody reads", "table.go": "its tables", "output.go": "it prints pages", "log.go": "the log", "log_queue.go": "the log", "log_people.go": "the log",
 	"main.go": "it names the files", "probe.go": "the pipe to the process that wants a probe; what it prints goes through a page", "launch.go": "its command's own terminal", "simulate.go": "the stand-in's terminal",
 	"bottom.go":   "log lines, and what progress.go has made",
 	"progress.go": "what pages and foreign.Line have made, on a terminal",
 	"attach.go":   "a terminal, through a filter", "logs.go": "a terminal's log, through a filter",
+	"edit.go":    "its editor's terminal",
 	"service.go": "what to do with a unit, on stderr", "screen.go": "it asks whether there is a terminal",
 }
 

@@ -361,14 +361,12 @@ func (s *siege) checkForged(served map[string]int, timeout time.Duration) {
 	}
 }
 
-// journal is what the fleet's says by now; its last line may not be whole.
+// journal is what the fleet's says by now.
 func (s *siege) journal() (all []journal.Event) {
 	s.t.Helper()
-	text := s.get("state/fleet/journal.jsonl")
-	for line := range strings.Lines(text[:strings.LastIndexByte(text, '\n')+1]) {
-		var e journal.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			s.t.Errorf("%v: %s", err, line)
+	for e, err := range journal.Read(filepath.Join(s.dir, "state/fleet")) {
+		if err != nil {
+			s.t.Error(err)
 		}
 		all = append(all, e)
 	}

@@ -55,7 +55,7 @@ func TestMessagesAndExitStatus(t *testing.T) {
 		{"id without action", []string{"inbox", "triage", "list", "x"}, 2, []string{"list takes no ids"}},
 		{"unknown action", []string{"inbox", "triage", "eat", "x"}, 2, []string{"must be one of"}},
 		{"an action before a missing agent", []string{"dead-letter", "list", "zzzzzz"}, 1, []string{`cannot find agent "zzzzzz"`}},
-		{"nearly an action", []string{"dead-letter", "retri"}, 2, []string{"\"retri\" is no action of dead-letter\nhint: heartbeat dead-letter retry\n"}},
+		{"nearly an action", []string{"dead-letter", "retri"}, 2, []string{"\"retri\" is not an action of dead-letter\nhint: heartbeat dead-letter retry\n"}},
 		{"unknown dead letter", []string{"dead-letter", "triage", "retry", "x"}, 1, []string{"no entry has this id", "hint: heartbeat dead-letter triage list\n"}},
 		{"all with list", []string{"dead-letter", "triage", "list", "--all"}, 2, []string{"--all goes with"}},
 		{"recover what", []string{"recover"}, 2, []string{"name either an agent or --inbox PATH"}},

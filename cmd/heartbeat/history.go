@@ -20,21 +20,20 @@ import (
 
 type historyCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; all of them when none is named." complete:"agent"`
-	Stops  bool     `help:"Also show what Stop hooks have decided, turn by turn, and each session."`
+	Stops  bool     `help:"Also show what Stop hooks decided, turn by turn, and each session."`
 	Each   bool     `help:"Show each session, even if many of an agent ended the same way."`
-	Since  since    `placeholder:"TIME" help:"From this time on: 2h, 09:30, 2026-03-01."`
+	Since  since    `placeholder:"TIME" help:"From this time on: 2h, 1w, 09:30, 2026-03-01."`
 	Count  *int     `short:"n" placeholder:"N" help:"How many lines, the newest (20; all with --since)."`
 }
 
 // Help implements kong's HelpProvider.
 func (historyCmd) Help() string {
-	return `Shows past sessions, from the journal, and dead letters, newest last: when, how
-long, how many entries were done, and how it ended. With several agents,
-consecutive sessions of one agent that ended the same way share a line: how many
-they are, what they did together, and the id of the last one. Name one agent, or
-use --each, to show every session. --stops adds a line for each turn that was over: which
-entry was done and what the Stop hook did then (heartbeat explain stop). The checks
-of prompts with until are shown, too (heartbeat explain check).
+	return `Shows past sessions and dead letters, newest last: when, how long, how many prompts were
+done, and how it ended. With several agents, sessions of one agent in a row that ended
+the same way share a line: how many, what they did together, and the id of the last one.
+Name one agent, or use --each, to show every session. --stops adds a line at the end of
+each turn: which prompt was done, and what the Stop hook did (heartbeat explain stop).
+The checks of prompts with until are shown, too (heartbeat explain check).
 
 Examples:
 

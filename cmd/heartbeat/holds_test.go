@@ -34,11 +34,11 @@ func TestAHoldOutlivesTheRun(t *testing.T) {
 			t.Errorf("%s: %+v", how, o)
 		}
 	}
-	if out := w.ok("status"); !strings.Contains(out, "! triage: held, also by the next run, for ") ||
+	if out := w.ok("status"); !strings.Contains(out, "! triage: held for ") || !strings.Contains(out, "and by the next run") ||
 		!strings.Contains(out, "    do    heartbeat logs triage --raw\n    then  heartbeat resume triage   # when its cause is gone\n") {
 		t.Errorf("status:\n%s", out)
 	}
-	if o := w.run("doctor"); o.status != exitError || !strings.Contains(o.stdout, "held, also by the next run, for ") ||
+	if o := w.run("doctor"); o.status != exitError || !strings.Contains(o.stdout, "and by the next run") ||
 		!strings.Contains(o.stdout, "fix the cause (heartbeat logs triage --raw), then heartbeat resume triage") {
 		t.Errorf("doctor finds no hold that is kept: %+v", o)
 	}
@@ -74,6 +74,12 @@ func TestResumeSaysThatItLiftsNoBudget(t *testing.T) {
 	}
 	if out := p.buf.String(); !strings.Contains(out, "its budget for the hour is spent; resume does not lift that: set a larger budget in the file, then heartbeat reload\n") {
 		t.Errorf("resume: %s", out)
+	}
+	h.Agents[0] = status.AgentState{Agent: "a", State: status.Parked, LeavesRoom: true, Reason: "96% is used"}
+	p = page{}
+	h.text(&p)
+	if out := p.buf.String(); statusOf(h.failure()) != exitLater || !strings.Contains(out, "96% is used; resume does not lift that: raise limits: in the file, then heartbeat reload\n") {
+		t.Errorf("of one that leaves room to people: %s", out)
 	}
 }
 

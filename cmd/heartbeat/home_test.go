@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestTheQueuesFolderIsIgnored (run made it bare, and wired with
@@ -98,5 +100,28 @@ func TestRunSaysAtItsStartWhatItCannotWire(t *testing.T) {
 	})
 	if code := r.stop(); code != 0 {
 		t.Errorf("exit status %d", code)
+	}
+}
+
+// TestALoginThatEndsIsSaid by status and doctor, with what to do, and once for all agents
+// that have it.
+func TestALoginThatEndsIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	home := filepath.Join(w.dir, "home")
+	w.put("heartbeat.yaml", `version: 1
+defaults: {env: {HOME: `+home+`, CLAUDE_CONFIG_DIR: "", ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "", ANTHROPIC_AUTH_TOKEN: ""}}
+agents:
+  triage: {dir: agents/triage}
+  clerk: {dir: agents/clerk}
+`)
+	for in, want := range map[time.Duration]int{72 * time.Hour: 0, 47 * time.Hour: 1} {
+		w.put("home/.claude/.credentials.json", fmt.Sprintf(`{"claudeAiOauth":{"accessToken":"x","refreshToken":"y","expiresAt":1,"refreshTokenExpiresAt":%d}}`, time.Now().Add(in).UnixMilli()))
+		for _, command := range []string{"status", "doctor"} {
+			o := w.run(command)
+			if n := strings.Count(strings.Join(strings.Fields(o.stdout), " "), home+"/.claude/.credentials.json ends at "); n != want || n == 1 && !strings.Contains(o.stdout, "/login") {
+				t.Errorf("in %v %s says it %d times:\n%s", in, command, n, o.stdout)
+			}
+		}
 	}
 }

@@ -14,15 +14,19 @@ import (
 	"heartbeat/orchestrator/owner"
 )
 
-type initCmd struct{}
+type initCmd struct {
+	Full bool `help:"Write all keys, with what they mean and their defaults."`
+}
 
 // Help implements kong's HelpProvider.
 func (initCmd) Help() string {
-	return `Writes a commented file that is valid as it is. It never replaces one.
+	return `Writes a short file that is valid as it is, with one agent; with --full a long one that
+has all keys. It never replaces a file.
 
 Examples:
 
     heartbeat init
+    heartbeat init --full -f all-keys.yaml   # to look keys up
     heartbeat init -f fleet/heartbeat.yaml`
 }
 
@@ -32,7 +36,7 @@ type initialised struct {
 	ours string
 }
 
-func (initCmd) run(_ context.Context, a *app) (result, error) {
+func (c initCmd) run(_ context.Context, a *app) (result, error) {
 	file := cmp.Or(a.File, owner.FileName)
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -47,10 +51,14 @@ func (initCmd) run(_ context.Context, a *app) (result, error) {
 		}
 		a.warn(other + " is there, too: only the one that is named is used")
 	}
-	err = writeNew(path, config.Starter())
+	text := config.Starter()
+	if c.Full {
+		text = config.Reference()
+	}
+	err = writeNew(path, text)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, &failure{
-			status: exitError, hint: a.ours() + " validate checks it; -f FILE names another one",
+			status: exitError, hint: a.ours() + " validate checks it; --file FILE names another one",
 			err: fmt.Errorf("cannot write %q: it is there already", file),
 		}
 	}
@@ -72,9 +80,9 @@ func writeNew(path string, data []byte) (err error) {
 }
 
 func (i initialised) text(p *page) {
-	p.printf("wrote %s\n\nNext: edit it, then\n\n", i.File)
-	p.printf("    %s validate    check it\n", i.ours)
-	p.printf("    %s apply       wire the agents' directories\n", i.ours)
-	p.printf("    %s doctor      say what would keep them from working, and how to fix it\n", i.ours)
+	p.printf("wrote %s\n\nNext:\n\n", i.File)
+	p.printf("    %s edit        say where your agent works and what wakes it; it is checked\n", i.ours)
+	p.printf("    %s apply       set up the agents' directories; --trust: Claude Code asks nothing there\n", i.ours)
+	p.printf("    %s doctor      what would keep them from working, and how to fix it\n", i.ours)
 	p.printf("    %s run         run the fleet\n", i.ours)
 }

@@ -87,6 +87,7 @@ func TestKilledApplies(t *testing.T) {
 			k.world.done("apply", "-f", "one/heartbeat.yaml")
 			k.save("start")
 			k.walk(steps[0], steps[1:], "start")
+			testbed.Played(t, testbed.Kills, k.killed)
 			t.Logf("%d applies killed", k.killed)
 		})
 	}

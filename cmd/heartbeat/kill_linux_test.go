@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/ask"
 	"heartbeat/internal/testbed"
 	"heartbeat/ptyrun"
 )
@@ -48,9 +49,10 @@ func TestKill(t *testing.T) {
 			for round := 0; k.killed < (*kills+fleets-1)/fleets; round++ {
 				k.round(round)
 			}
-			// A scheduler that has just been started is not up yet.
-			k.ok("send", "triage", "the last one")
+			// A scheduler that has just been started is not up yet: the one before it is said to be killed.
+			k.world.done("send", "triage", "the last one")
 			until(t, "the last one is done", func() bool { k.look(); return strings.Contains(k.outbox(), "the last one") })
+			testbed.Played(t, testbed.Kills, k.killed)
 			t.Logf("%d killed, %d sessions: %v", k.killed, len(k.seen), k.victims)
 		})
 	}
@@ -70,7 +72,7 @@ type killer struct {
 func (k *killer) round(n int) {
 	k.t.Helper()
 	entry := "entry-" + strconv.Itoa(n)
-	k.ok("send", "triage", entry)
+	k.world.done("send", "triage", entry)
 	k.is("a session lives", func(r *hook.Record) bool { return r.Session != "" && r.Phase != hook.Ended })
 	moment := time.Now().Add(time.Duration(k.rand.Int64N(int64(500 * time.Millisecond))))
 	until(k.t, "the moment comes", func() bool { k.look(); return time.Now().After(moment) })
@@ -87,7 +89,7 @@ func (k *killer) look() {
 	}
 	k.seen[r.Session] = true
 	k.environs(func(dir string, env []byte) {
-		_, rest, ok := bytes.Cut(append([]byte{0}, env...), []byte("\x00"+hook.EnvSession+"="))
+		_, rest, ok := bytes.Cut(append([]byte{0}, env...), []byte("\x00"+ask.EnvSession+"="))
 		token, _, _ := bytes.Cut(rest, []byte{0})
 		if _, err := hex.DecodeString(string(token)); !ok || err != nil || hook.TokenHash(string(token)) == r.TokenHash {
 			return
@@ -138,7 +140,7 @@ func (k *killer) kill(victim string, p hook.Process) {
 func (k *killer) anyOf(r *hook.Record) hook.Process {
 	var tree []hook.Process
 	k.environs(func(dir string, env []byte) {
-		_, rest, ok := bytes.Cut(append([]byte{0}, env...), []byte("\x00"+hook.EnvSession+"="))
+		_, rest, ok := bytes.Cut(append([]byte{0}, env...), []byte("\x00"+ask.EnvSession+"="))
 		token, _, _ := bytes.Cut(rest, []byte{0})
 		pid, _ := strconv.Atoi(filepath.Base(dir))
 		if start, err := ptyrun.StartTimeOf(pid); ok && err == nil && hook.TokenHash(string(token)) == r.TokenHash {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"heartbeat/hook/durable"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/person"
 	"heartbeat/orchestrator/session"
 	"heartbeat/ptyrun"
 )
@@ -58,9 +58,12 @@ func (launched) text(*page) {}
 
 func (c launchCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Shim {
+		if err := ptyrun.Bind(); err != nil {
+			a.log.Warn("agents may pass for a person", "err", err)
+		}
 		ctx, stop := interruptible(ctx)
 		defer stop()
-		return nil, session.RunShim(ctx, a.in, a.stdio.out, orchestrator.CheckPerson, a.log)
+		return nil, session.RunShim(ctx, a.in, a.stdio.out, person.Check, a.log)
 	}
 	if len(c.Argv) > 0 && c.Argv[0] == "--" {
 		c.Argv = c.Argv[1:]

@@ -16,10 +16,14 @@ import (
 // newLog makes the program's logger: JSON for machines, otherwise lines for people.
 // Times are local.
 func newLog(w io.Writer, colours palette, level slog.Level, format string) *slog.Logger {
-	if format == "json" {
+	lines := &personHandler{mu: new(sync.Mutex), w: w, level: level, palette: colours}
+	switch format {
+	case "json":
 		return slog.New(slog.NewJSONHandler(foreign.EscapingJSON(w), &slog.HandlerOptions{Level: level}))
+	case peopleFormat:
+		lines.people = true
 	}
-	return slog.New(&personHandler{mu: new(sync.Mutex), w: w, level: level, palette: colours})
+	return slog.New(lines)
 }
 
 // newRunLog makes the logger of a run, which must not wait for its reader, and does
@@ -48,6 +52,8 @@ type personHandler struct {
 	level slog.Level
 	attrs []slog.Attr
 	group string
+	// people is true where a narrator tells most of it: the rest are sentences.
+	people bool
 }
 
 // Enabled implements slog.Handler.
@@ -80,6 +86,23 @@ func (h *personHandler) named(attrs []slog.Attr) []slog.Attr {
 
 // Handle implements slog.Handler: one write for each record.
 func (h *personHandler) Handle(_ context.Context, r slog.Record) error {
+	attrs := h.attrs[:len(h.attrs):len(h.attrs)]
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, h.named([]slog.Attr{a})...)
+		return true
+	})
+	text := h.line
+	if h.people {
+		text = h.sentence
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := h.w.Write(text(r, attrs))
+	return err
+}
+
+// line is a record as its one line, and what stands below it.
+func (h *personHandler) line(r slog.Record, attrs []slog.Attr) []byte {
 	var b, below bytes.Buffer
 	b.WriteString(h.dim + r.Time.Format("15:04:05") + h.reset)
 	switch {
@@ -91,20 +114,12 @@ func (h *personHandler) Handle(_ context.Context, r slog.Record) error {
 		b.WriteString(" " + r.Level.String())
 	}
 	b.WriteString(" " + foreign.Line(r.Message))
-	attrs := h.attrs[:len(h.attrs):len(h.attrs)]
-	r.Attrs(func(a slog.Attr) bool {
-		attrs = append(attrs, h.named([]slog.Attr{a})...)
-		return true
-	})
 	for _, a := range attrs {
 		writeAttr(&b, &below, a)
 	}
 	b.WriteByte('\n')
 	b.Write(below.Bytes())
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, err := h.w.Write(b.Bytes())
-	return err
+	return b.Bytes()
 }
 
 func writeAttr(line, below *bytes.Buffer, a slog.Attr) {

@@ -45,16 +45,16 @@ func TestAFailureThatLastsIsLoggedEachHour(t *testing.T) {
 		fails := func(long time.Duration) (lines int) {
 			out.Reset()
 			for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(30 * time.Second) {
-				log.Warn("cannot see to what waits for approval", "agent", "a", "err", errors.New("no such file"))
+				log.Warn("cannot handle approvals", "agent", "a", "err", errors.New("no such file"))
 			}
-			return strings.Count(out.String(), "cannot see")
+			return strings.Count(out.String(), "cannot handle")
 		}
 		if n := fails(24 * time.Hour); n < 24 || n > 32 {
 			t.Errorf("a day of it: %d lines", n)
 		}
 		time.Sleep(2 * time.Hour)
 		if n := fails(4 * time.Minute); n != 3 { // at once, after a minute, after three
-			t.Errorf("anew: %d lines", n)
+			t.Errorf("after two hours: %d lines", n)
 		}
 	})
 }

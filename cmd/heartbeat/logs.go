@@ -19,7 +19,7 @@ import (
 type logsCmd struct {
 	Agents []string `arg:"" optional:"" name:"agent" help:"The agents; all of them when none is named. Of one agent also a past session, by its id as heartbeat history shows it." complete:"session"`
 	Follow bool     `help:"Go on with what comes, also in the agents' next sessions, until interrupted; -f for short."`
-	Since  since    `placeholder:"TIME" help:"Begin at this time: 2h, 09:30, 2026-03-01."`
+	Since  since    `placeholder:"TIME" help:"Begin at this time: 2h, 1w, 09:30, 2026-03-01."`
 	Count  *int     `short:"n" placeholder:"N" help:"How many lines to begin with, the newest (50; all with --since)."`
 	Full   bool     `help:"Show prompts, tool calls and their answers in full, not in one line."`
 	Raw    bool     `help:"Print the terminal's output instead: text, colours and what moves the cursor. Of one agent."`
@@ -80,14 +80,18 @@ func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
 // ofOne prints what one agent has said, or its terminal's output: in its last session and
 // those since --since, or in the named past session.
 func (c logsCmd) ofOne(ctx context.Context, a *app, f *config.Fleet, agent *config.Agent, session string) error {
-	shown, err := c.session(f, agent, session)
+	dir, err := owner.StateDir(f)
 	if err != nil {
 		return err
 	}
-	if c.Raw {
-		return c.raw(ctx, a, agent, shown)
+	shown, err := c.session(dir, agent, session)
+	if err != nil {
+		return err
 	}
-	of := &logs.Conversation{Agent: agent}
+	of := &logs.Conversation{Agent: agent, StateDir: dir}
+	if c.Raw {
+		return c.raw(ctx, a, of, shown)
+	}
 	defer of.Close()
 	if err := of.Of(shown); err != nil && !c.Follow {
 		return err
@@ -106,17 +110,13 @@ func (c logsCmd) ofOne(ctx context.Context, a *app, f *config.Fleet, agent *conf
 
 // session returns the past session that a prefix of an id names, or the agent's last one if
 // it is "". With --follow an agent need not have had one yet.
-func (c logsCmd) session(f *config.Fleet, agent *config.Agent, id string) (*logs.Session, error) {
-	last, err := logs.Last(agent)
+func (c logsCmd) session(dir string, agent *config.Agent, id string) (*logs.Session, error) {
+	last, err := logs.Last(agent, dir)
 	switch {
 	case err != nil && !c.Follow:
 		return nil, err
 	case id == "":
 		return last, nil
-	}
-	dir, err := owner.StateDir(f)
-	if err != nil {
-		return nil, err
 	}
 	return logs.Past(agent, dir, last, id)
 }
@@ -135,11 +135,15 @@ func (c logsCmd) earlier(f *config.Fleet, all []*logs.Conversation) error {
 
 // ofAll prints what several agents have said.
 func (c logsCmd) ofAll(ctx context.Context, a *app, f *config.Fleet, agents []*config.Agent) error {
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return err
+	}
 	var all []*logs.Conversation
 	for _, agent := range agents {
-		of := &logs.Conversation{Agent: agent}
+		of := &logs.Conversation{Agent: agent, StateDir: dir}
 		defer of.Close()
-		s, err := logs.Shown(agent)
+		s, err := logs.Shown(agent, dir)
 		if err == nil {
 			err = of.Of(s)
 		}
@@ -283,8 +287,9 @@ func whenSaid(at, now time.Time) string {
 	return at.Format(time.DateTime) + " "
 }
 
-// raw copies the terminal's log.
-func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, of *logs.Session) error {
+// raw copies the terminal's log of a session, and with --follow of those that come after it.
+func (c logsCmd) raw(ctx context.Context, a *app, in *logs.Conversation, of *logs.Session) error {
+	agent := in.Agent
 	if a.Output == "json" {
 		return usagef("heartbeat logs "+agent.Name+" --raw", "--raw has no JSON form")
 	}
@@ -309,7 +314,7 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, of *logs.
 		if !c.Follow || !pause(ctx, logLook) {
 			return nil
 		}
-		if now, _ := logs.Shown(agent); now != nil && (of == nil || now.ID != of.ID) {
+		if now, _ := logs.Shown(agent, in.StateDir); now != nil && (of == nil || now.ID != of.ID) {
 			of, at, out = now, 0, shown(stdout{a.stdio.out})
 		}
 	}

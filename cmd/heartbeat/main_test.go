@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,9 +25,12 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if socket := os.Getenv(envAsk); socket != "" {
-		if err := ask(socket); err != nil {
+		if err := askSocket(socket); err != nil {
 			os.Exit(1)
 		}
+		return
+	}
+	if killsItsScheduler() {
 		return
 	}
 	os.Exit(testbed.Run(m))
@@ -105,6 +109,17 @@ func (w *world) names(dir string) []string {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// socket finds a socket by its name; "": there is none yet.
+func (w *world) socket(name string) (found string) {
+	_ = filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == name && e.Type()&fs.ModeSocket != 0 {
+			found = path
+		}
+		return nil
+	})
+	return found
 }
 
 // outcome is how a run of the program ended.

@@ -53,7 +53,7 @@ func TestNoFileAndNoTicketComesAgain(t *testing.T) {
 			want := map[string]int{"ticket one": 1, "ticket two": 1, "in in/first.md": 1, "out out/first.md": 1}
 			files := []string{"first.md"}
 			for i, step := range steps {
-				if warned := w.run("validate").stderr; strings.Contains(warned, "begins anew") {
+				if warned := w.run("validate").stderr; strings.Contains(warned, "starts over") {
 					t.Errorf("%s: %s", step.name, warned)
 				}
 				switch {
@@ -131,7 +131,7 @@ func TestATriggerThatIsNotKnownAgainIsToldBefore(t *testing.T) {
 		return slices.ContainsFunc(w.names("state/fleet/triggers"), func(name string) bool { return strings.HasSuffix(name, ".json") })
 	})
 	w.put("heartbeat.yaml", strings.NewReplacer("a/*", "c/*", "b/*", "d/*", "prompt: a", "prompt: c", "prompt: b", "prompt: d").Replace(before))
-	const want = "trigger watch-1 of agent triage begins anew (it is not known which trigger it was before): it fires for each file that matches now"
+	const want = "trigger watch-1 of agent triage starts over (it is not known which trigger it was before): it fires for each file that matches now"
 	for _, args := range [][]string{{"validate"}, {"diff"}, {"apply", "--dry-run"}} {
 		if o := w.run(args...); !strings.Contains(o.stderr, want) || !strings.Contains(o.stderr, "watch-2") {
 			t.Errorf("heartbeat %q: %s", args, o.stderr)

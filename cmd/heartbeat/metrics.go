@@ -42,7 +42,7 @@ func (a *app) expose(addr string) (*exposed, error) {
 func (x *exposed) follow(ctx context.Context, a *app, s *orchestrator.Scheduler, w *web, around *sync.WaitGroup) {
 	x.Follow(s)
 	x.web = w
-	x.doors = doors.New(doors.Options{Webhooks: doors.Webhooks(s.Webhook, a.log), Metrics: x.Handler(), Page: w, Log: a.log})
+	x.doors = doors.New(doors.Options{Webhooks: doors.Webhooks(s.Webhook), Metrics: x.Handler(), Page: w, Log: a.log})
 	if x.flag != nil {
 		around.Go(func() { x.flag.Serve(ctx, x.Handler(), a.log) })
 	}

@@ -14,6 +14,8 @@ import (
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/later"
+	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
 )
 
@@ -25,7 +27,7 @@ type nextCmd struct {
 // Help implements kong's HelpProvider.
 func (nextCmd) Help() string {
 	return `Shows the next fire of each schedule in the fleet's file, in the trigger's own time
-zone and in UTC; with -n the next fires of all schedules together. Triggers that
+zone (the scheduler's, where it has none) and in UTC; with -n the next fires of all schedules together. Triggers that
 wait for files or requests or run a command have no time; they are listed below, and so
 are the prompts that wait for theirs (heartbeat send --at). Urgent ones are marked.
 
@@ -42,6 +44,8 @@ type comingFires struct {
 	// Sends are the prompts that wait for their time (send --at).
 	Sends []waiting `json:"sends"`
 	now   time.Time
+	zone  string // what is to be said of the time zone, or ""
+	idle  string // that nobody runs the fleet, where that is wanted, or ""
 }
 
 // waiting is a prompt that is to be sent.
@@ -90,9 +94,11 @@ func (c nextCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	now := time.Now()
-	res := comingFires{Fires: firing.Next(agents, now), Others: []timeless{}, Sends: []waiting{}, now: now}
+	zone := zoneText(inZoneOfRun(fleet, now))
+	paused := pausedTriggers(ctx, fleet, agents)
+	res := comingFires{Fires: firing.Next(agents, paused, now), Others: []timeless{}, Sends: []waiting{}, now: now, zone: zone, idle: idleText(fleet, now)}
 	if c.Count != nil {
-		res.Fires = firing.Upcoming(agents, now, *c.Count)
+		res.Fires = firing.Upcoming(agents, paused, now, *c.Count)
 	}
 	live := sync.OnceValue(func() *status.Live {
 		live, err := askStatus(ctx, fleet)
@@ -114,16 +120,44 @@ func (c nextCmd) run(ctx context.Context, a *app) (result, error) {
 			res.Sends = append(res.Sends, s)
 		}
 		for i := range agent.Triggers {
-			if when := whenOf(&agent.Triggers[i]); when != "" {
-				res.Others = append(res.Others, timeless{agent.Name, agent.Triggers[i].Name, when, agent.Triggers[i].Urgent})
+			t := &agent.Triggers[i]
+			if when := whenOf(t, paused.Of(agent.Name, t.Name)); when != "" {
+				res.Others = append(res.Others, timeless{agent.Name, t.Name, when, t.Urgent})
 			}
 		}
 	}
 	return res, nil
 }
 
-func whenOf(t *config.Trigger) string {
+// pausedTriggers are those that are paused, as the run says or, where none answers, the disk.
+func pausedTriggers(ctx context.Context, f *config.Fleet, agents []*config.Agent) firing.Paused {
+	live, err := askStatus(ctx, f)
+	if err == nil {
+		return triggersPaused(live.Agents)
+	}
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return nil
+	}
+	return memory.PausedTriggersOf(dir, agents)
+}
+
+// triggersPaused are the triggers that a run says are paused.
+func triggersPaused(states []status.AgentState) firing.Paused {
+	paused := firing.Paused{}
+	for _, a := range states {
+		paused[a.Agent] = a.PausedTriggers
+	}
+	return paused
+}
+
+// whenOf says when a trigger fires, whose pause may be nil; "": when its schedule says.
+func whenOf(t *config.Trigger, paused *memory.PausedTrigger) string {
 	switch {
+	case paused != nil && paused.Until.IsZero():
+		return "not while it is paused"
+	case paused != nil && t.Cron == nil:
+		return "not while it is paused, until " + paused.Until.Local().Format(whenForm)
 	case t.Watch != nil:
 		return "when " + strings.Join(t.Watch.Patterns, ", ") + " change"
 	case t.Poll != nil:
@@ -142,6 +176,12 @@ func (c comingFires) text(p *page) {
 	c.fires(p)
 	c.sends(p)
 	c.others(p)
+	for _, line := range []string{c.zone, c.idle} {
+		if line != "" {
+			p.apart(true)
+			p.linesf("%s", line)
+		}
+	}
 }
 
 // fires adds the table of what has a schedule.

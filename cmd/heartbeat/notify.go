@@ -23,6 +23,7 @@ import (
 	"heartbeat/orchestrator/oldqueue"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
+	"heartbeat/ptyrun"
 )
 
 type notifyCmd struct {
@@ -99,6 +100,9 @@ type testedTarget struct {
 func (c notifyCmd) test(ctx context.Context, a *app, f *config.Fleet, names []string) (result, error) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
+	if err := ptyrun.Bind(); err != nil { // the targets' commands are no persons
+		return nil, err
+	}
 	res := tested{Targets: make([]testedTarget, len(names))}
 	var all sync.WaitGroup
 	for i, name := range names {
@@ -272,18 +276,21 @@ func (a *app) findings(ctx context.Context, f *config.Fleet, s notify.Scheduler)
 // newsOf returns findings as facts, but for those that are an agent's trouble in status, or
 // told by fullDisks.
 func newsOf(found []doctor.Finding) (facts []notice.Fact) {
-	now := time.Now()
+	now, taken := time.Now(), map[string]bool{}
 	for _, one := range found {
 		word, known := explain.Find(one.Code)
 		key := fmt.Sprintf("%s/%s/%s", one.Agent, notice.Finding, one.Code)
 		switch {
 		case one.Severity == doctor.Info, doctor.IsFull(one):
 			continue
-		case one.Code == string(status.OldQueues): // a trouble of no agent, and there may be several
+		case one.Code == string(status.OldQueues), one.Code == string(status.LoginEnds): // a trouble of no agent, and there may be several
 			key += "/" + one.Fix
 		case known && slices.Contains(word.Of, "trouble"):
 			continue
+		case taken[key]: // another one with the same code
+			key += "/" + one.Fix
 		}
+		taken[key] = true
 		facts = append(facts, notice.Fact{
 			Key: key, Agent: one.Agent, Kind: notice.Finding, Urgent: one.Severity == doctor.Error,
 			Since: now, Text: one.Code + ": " + one.Seen, Do: one.Fix, Slow: true,

@@ -139,6 +139,28 @@ func TestReplyTo(t *testing.T) {
 	}
 }
 
+// TestARunWithOnceFailsForAReplyThatHasNotArrived: it exited with 0, and only the next run
+// tried again.
+func TestARunWithOnceFailsForAReplyThatHasNotArrived(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	desk := "    command: [heartbeat, simulate]\nnotify: {desk: {command: [sh, -c, 'cat >> told.txt; test -e open'], tier: replies}}\n"
+	w.put("heartbeat.yaml", oneAgent+desk)
+	w.ok("apply")
+	w.ok("send", "triage", "--id", "one", "--reply-to", "desk", "how are you?")
+	for range 2 { // the next run tries again, too
+		o := w.run("run", "--once")
+		if o.status != exitError || !strings.Contains(o.stderr, "1 reply has not arrived at desk, and the next run tries again: ") || !strings.Contains(o.stderr, "notify log") {
+			t.Errorf("%+v", o)
+		}
+	}
+	w.put("open", "")
+	until(t, "it arrives", func() bool { return w.run("run", "--once").status == 0 })
+	if out := w.ok("notify", "log"); !strings.Contains(out, "sent") {
+		t.Errorf("%s", out)
+	}
+}
+
 // An agent that cannot work refuses prompts where its file says so, with its words.
 func TestWhileDown(t *testing.T) {
 	t.Parallel()
@@ -205,7 +227,7 @@ func TestWhoGetsNothingIsSaid(t *testing.T) {
 	w.toldSomething("fleet")
 	out := w.ok("status")
 	harmless(t, "status", out)
-	if !strings.Contains(out, "dead has had no notices for 1h: exit status 1") || !strings.Contains(out, "notify test dead") {
+	if !strings.Contains(out, "notices to dead have failed for 1h: exit status 1") || !strings.Contains(out, "notify test dead") {
 		t.Errorf("%s", out)
 	}
 	o := w.run("doctor")
@@ -227,8 +249,14 @@ func TestFindingsAreFacts(t *testing.T) {
 		{Severity: doctor.Info, Code: "not-watched"},
 		{Severity: doctor.Warning, Code: "old-queue", Seen: "in this", Fix: "rm this"},
 		{Severity: doctor.Warning, Code: "old-queue", Seen: "in that", Fix: "rm that"},
+		{Severity: doctor.Warning, Code: "login-ends", Seen: "the login ends", Fix: "run claude"},
+		{Severity: doctor.Error, Code: "hook-missing", Agent: "a", Seen: "another one", Fix: "z"},
 	})
-	if len(got) != 4 || got[2].Key == got[3].Key || got[3].Text != "old-queue: in that" || got[0].Key != "a/finding/hook-missing" || !got[0].Urgent || got[0].Text != "hook-missing: x" || got[1].Key != "/finding/no-such-code" || got[1].Urgent {
+	if len(got) == 6 && (got[5].Key == got[0].Key || got[5].Text != "hook-missing: another one") {
+		t.Errorf("a second finding with the same code is %+v", got[5])
+	}
+	got = got[:len(got)-1]
+	if len(got) != 5 || got[4].Text != "login-ends: the login ends" || got[2].Key == got[3].Key || got[3].Text != "old-queue: in that" || got[0].Key != "a/finding/hook-missing" || !got[0].Urgent || got[0].Text != "hook-missing: x" || got[1].Key != "/finding/no-such-code" || got[1].Urgent {
 		t.Errorf("%+v", got)
 	}
 }

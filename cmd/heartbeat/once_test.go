@@ -90,9 +90,10 @@ func TestARunOnceThatCannotWorkEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ command, field, says, do string }{
 		"no client":   {"[claude]", "", `command "claude": it is not found`, "npm install"},
-		"no program":  {"[gone]", "", `command "gone": it is not found`, "install gone, or correct command: or PATH"},
+		"no program":  {"[gone]", "", `command "gone": it is not found`, "install gone, or correct the command in the file, or PATH"},
+		"no x bit":    {"[./plain]", "", `/plain": it is not executable`, "chmod +x "},
 		"no trust":    {"[./claude]", "", "is not trusted", "heartbeat apply --trust triage"},
-		"no env-file": {"[heartbeat, simulate]", "    env-file: gone.env\n", `cannot read env-file "`, "correct env-file:"},
+		"no env-file": {"[heartbeat, simulate]", "    env-file: gone.env\n", `cannot read env-file "`, "correct the env-file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,6 +102,8 @@ func TestARunOnceThatCannotWorkEndsAtOnce(t *testing.T) {
 			w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    command: "+tt.command+"\n"+tt.field)
 			w.put("home/.claude.json", `{"hasCompletedOnboarding":true}`)
 			w.put("triage/x", "")
+			w.put("triage/plain", "")
+			w.put("plain", "")
 			w.put("claude", "")
 			if err := os.Chmod(filepath.Join(w.dir, "claude"), 0o700); err != nil {
 				t.Fatal(err)
@@ -135,5 +138,20 @@ func TestOnceFailsWhereAcceptedPromptsAreLost(t *testing.T) {
 	}
 	if o := w.run("run", "--once"); o.status != exitOK {
 		t.Errorf("the next one: %+v", o)
+	}
+}
+
+// TestOnceAfterALostQueue: it ended with 0 although accepted prompts went with their folder.
+func TestOnceAfterALostQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: agents/triage\n    command: [heartbeat, simulate, --script, "+filepath.Join(w.dir, "script.json")+"]\n    timeout: 5m\n    permissions: {allow: [Bash]}\n")
+	w.put("script.json", `{"rules": [{"match": "vanish", "steps": [{"tool": "Bash", "command": "rm -rf .heartbeat"}, {"hang": true}]}, {"steps": [{"reply": "ok"}]}]}`)
+	w.ok("apply")
+	w.ok("send", "triage", "vanish")
+	w.ok("send", "triage", "and this is lost")
+	o := w.run("run", "--once", "--once-timeout", "2m")
+	if o.status != exitError || !strings.Contains(o.stderr, "cannot finish: triage: ") || strings.Contains(o.stderr, "--once-timeout is over") {
+		t.Errorf("%+v", o)
 	}
 }

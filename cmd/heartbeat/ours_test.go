@@ -1,24 +1,28 @@
 package main
 
-import (
-	"reflect"
-	"regexp"
-	"strings"
-	"testing"
-)
+import "testing"
+
+func TestWhatGoRunHasBuilt(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"/tmp/go-build3201791031/b001/exe/heartbeat": true, "/usr/local/bin/heartbeat": false, "/home/exe/heartbeat": false, "/tmp/go-build32/b001/heartbeat.test": false,
+	} {
+		if isGoRun(path) != want {
+			t.Errorf("%s: %t", path, !want)
+		}
+	}
+}
 
 // TestCommandLinesNameTheirFleet: each command that is about a fleet gets the -f of the
 // one that names it; those that were new did not, and asked another fleet.
 func TestCommandLinesNameTheirFleet(t *testing.T) {
 	t.Parallel()
-	words := regexp.MustCompile(`([a-z])([A-Z])`)
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[cli]()) {
-		if group := f.Tag.Get("group"); group != "fleet" && group != "queue" || f.Name == "Init" { // which makes one
+	for _, s := range subcommands {
+		if s.group != "fleet" && s.group != "queue" || s.name == "init" { // which makes one
 			continue
 		}
-		name := strings.ToLower(words.ReplaceAllString(f.Name, "$1-$2"))
-		if got := withOurs("heartbeat -f other.yaml", "see heartbeat "+name+"."); got != "see heartbeat -f other.yaml "+name+"." {
-			t.Errorf("%s: %q", name, got)
+		if got := withOurs("heartbeat -f other.yaml", "see heartbeat "+s.name+"."); got != "see heartbeat -f other.yaml "+s.name+"." {
+			t.Errorf("%s: %q", s.name, got)
 		}
 	}
 }

@@ -247,6 +247,15 @@ func (o *output) emit(v any, text func(*page)) error {
 	return err
 }
 
+// tell prints a page on a run's stderr, where it logs. It does not wait for the reader.
+func (a *app) tell(text func(*page)) {
+	p := &page{palette: a.out.paintErr, columns: columnsOf(a.stdio.err), ours: a.out.ours}
+	text(p)
+	if p.buf.Len() > 0 {
+		_, _ = a.bottom.Write(p.buf.Bytes()) // it never fails
+	}
+}
+
 // printError is the only place where errors and hints are printed for people.
 func (o *output) printError(err error) {
 	if problems, ok := errors.AsType[config.Problems](err); ok {

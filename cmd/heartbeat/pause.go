@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/settings"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/memory"
@@ -36,7 +37,8 @@ func (c chosen) of(a *app, command string) (*config.Fleet, *control.Client, []st
 
 type pauseCmd struct {
 	chosen
-	For *time.Duration `placeholder:"DURATION" help:"End the pause after this time. Default: only resume ends it."`
+	For     *time.Duration `placeholder:"DURATION" help:"End the pause after this time. Default: only resume ends it."`
+	Trigger string         `placeholder:"NAME" help:"Only this trigger of the agent: it does not fire by itself, and the agent works on." complete:"trigger"`
 }
 
 // Help implements kong's HelpProvider.
@@ -45,14 +47,16 @@ func (pauseCmd) Help() string {
 restart of the scheduler. With --for the pause ends by itself, also while no scheduler
 runs. To pause again replaces the pause, but a session cannot shorten one. A running
 turn finishes first, and its entry is done; the entries behind it stay queued.
-Triggers and "heartbeat send" still queue prompts. If no scheduler runs, the next
-one begins with the agents paused. If one runs and does not answer within 10
-seconds, the command fails, and nothing is paused later.
+Triggers and "heartbeat send" still queue prompts. With --trigger only that trigger of
+the agent is paused: it does not fire by itself, and the agent works on (heartbeat help
+triggers). If no scheduler runs, the next one begins with the pause. If one runs and does
+not answer within 10 seconds, the command fails, and nothing is paused later.
 
 Examples:
 
     heartbeat pause triage
     heartbeat pause triage --for 10m
+    heartbeat pause triage --trigger nightly
     heartbeat pause --all`
 }
 
@@ -61,6 +65,8 @@ type held struct {
 	Done   string              `json:"done"` // paused, resumed
 	Agents []status.AgentState `json:"agents"`
 	ours   string
+	// trigger, if not "", is the only one that was paused or resumed.
+	trigger string
 	// lifted are the agents whose pause a resume has ended: that has succeeded, whatever
 	// else keeps them.
 	lifted map[string]bool
@@ -77,7 +83,13 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 			return nil, usagef("heartbeat pause AGENT --for 10m", "--for must be more than 0")
 		}
 	}
+	if err := c.one("pause", c.Trigger); err != nil {
+		return nil, err
+	}
 	ask := func(ctx context.Context, names ...string) ([]status.AgentState, error) {
+		if c.Trigger != "" {
+			return client.PauseTrigger(ctx, length, names[0], c.Trigger)
+		}
 		return client.Pause(ctx, length, names...)
 	}
 	states, err := a.toRunOrNext(ctx, names, ask, func() ([]status.AgentState, error) {
@@ -85,12 +97,23 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 		if err != nil {
 			return nil, err
 		}
+		if c.Trigger != "" {
+			return orchestrator.PauseTriggerStopped(f, stateDir, length, names[0], c.Trigger)
+		}
 		return orchestrator.PauseStopped(f, stateDir, length, names...)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return held{Done: "paused", Agents: states, ours: a.ours()}, nil
+	return held{Done: "paused", Agents: states, ours: a.ours(), trigger: c.Trigger}, nil
+}
+
+// one returns an error if a trigger is named, and not one agent whose it is.
+func (c chosen) one(command, trigger string) error {
+	if trigger != "" && len(c.Agents) != 1 {
+		return usagef("heartbeat "+command+" AGENT --trigger NAME", "--trigger is about one agent's trigger: name that agent")
+	}
+	return nil
 }
 
 // beginsWithin is how long a run may take from locking its directories to opening
@@ -120,6 +143,10 @@ func (a *app) toRunOrNext(
 
 func (h held) text(p *page) {
 	for _, a := range h.Agents {
+		if h.trigger != "" {
+			h.triggerText(p, a)
+			continue
+		}
 		paused, before := "paused", "until"
 		if end := a.PauseEnd(time.Now()); end != "" {
 			paused, before = "paused "+end, "until then, or until"
@@ -133,6 +160,23 @@ func (h held) text(p *page) {
 			p.saidf("%s: %s", a.Agent, paused)
 		default:
 			h.resumed(p, a)
+		}
+	}
+}
+
+// triggerText says what has become of a trigger.
+func (h held) triggerText(p *page, a status.AgentState) {
+	if h.Done != "paused" {
+		p.saidf("%s: trigger %s fires by itself", a.Agent, h.trigger)
+		return
+	}
+	for _, t := range a.PausedTriggers {
+		if t.Trigger == h.trigger {
+			end := ""
+			if !t.Until.IsZero() {
+				end = ", until " + t.Until.Local().Format(time.DateTime)
+			}
+			p.saidf("%s: trigger %s is paused%s; %s resume %s --trigger %s ends that", a.Agent, h.trigger, end, h.ours, settings.Quote(a.Agent), settings.Quote(h.trigger))
 		}
 	}
 }
@@ -180,7 +224,7 @@ func (h held) failure() error {
 		if a.State == status.Stopped {
 			that = "the next run does not start it: " + a.Reason.String()
 		}
-		if !a.OverBudget {
+		if !a.OverBudget && !a.LeavesRoom {
 			f.status = exitError
 		}
 		all = append(all, fmt.Errorf("cannot resume agent %q: resume does not lift that %s", a.Agent, that))

@@ -4,24 +4,24 @@ import (
 	"fmt"
 	"os"
 
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/person"
 )
 
 // personal is a command that an agent's session may not run, or not with these
 // arguments: act says what it would do, or "" where a session may.
 type personal interface{ act() string }
 
-// checkPerson refuses an act that only a person may do if this process belongs to an
-// agent's session, in any fleet of this user. A running scheduler checks its clients the
+// checkPerson refuses an act that only a person may do if this process is nobody's, as room
+// person tells. A running scheduler checks its clients the
 // same way; this is for acts without one.
 func checkPerson(c command) error {
 	p, ok := c.(personal)
 	if !ok || p.act() == "" {
 		return nil
 	}
-	err := orchestrator.CheckPerson(os.Getpid(), "")
+	err := person.Check(os.Getpid(), "")
 	if err != nil {
-		return &failure{exitError, "heartbeat help approvals says what sessions may do", fmt.Errorf("cannot %s: %w", p.act(), err)}
+		return &failure{exitError, hintOf(err), fmt.Errorf("cannot %s: %w", p.act(), err)}
 	}
 	return nil
 }
@@ -32,6 +32,7 @@ func (cancelCmd) act() string  { return "cancel a turn" }
 func (stopCmd) act() string    { return "stop the scheduler" }
 func (reloadCmd) act() string  { return "load the configuration" }
 func (recoverCmd) act() string { return "recover an entry" }
+func (restoreCmd) act() string { return "restore a backup" }
 
 func (c applyCmd) act() string   { return unlessDry(c.DryRun, "apply a configuration") }
 func (c unapplyCmd) act() string { return unlessDry(c.DryRun, "undo a configuration") }
@@ -77,8 +78,11 @@ func (c serviceCmd) act() string {
 }
 
 func (c pageCmd) act() string {
-	if c.Action == "link" {
+	switch c.Action {
+	case "link":
 		return "make a link to the page"
+	case "token":
+		return "make a token"
 	}
 	return unlessDry(c.Action != "revoke", "revoke a token")
 }

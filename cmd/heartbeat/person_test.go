@@ -27,6 +27,7 @@ var allowedToSessions = map[string]string{
 	"run":          "what it does is declared by a person; an agent's session ends with the one that runs it",
 	"alive":        "it is for sessions",
 	"approval ask": "it is for sessions",
+	"backup":       "what it writes, whoever is this user may read",
 	"approval":     "looks", "approval list": "looks", "approval show": "looks", "attach --read-only": "looks",
 	"launch": "it is no act on a fleet", "simulate": "it is no act on a fleet",
 }
@@ -35,7 +36,7 @@ var allowedToSessions = map[string]string{
 var actionsOf = map[string][]string{
 	"approval": {"", "list", "show", "approve", "reject", "ask"}, "service": {"print", "install", "uninstall", "status"}, "notify": {"test", "log"},
 	"inbox": {"", "list", "show", "drop"}, "dead-letter": {"", "list", "show", "retry", "purge"}, "answer": {"", "start"}, "doctor": {"", "--fix"},
-	"page":   {"link", "tokens", "revoke --all"},
+	"page":   {"link", "token", "tokens", "revoke --all"},
 	"attach": {"", "--read-only"}, "apply": {"", "--trust"}, "send": {"", "--until-check true"},
 }
 

@@ -85,7 +85,7 @@ func TestARunWithOnceSaysHowFarItIs(t *testing.T) {
 	}
 	defer child.End(t.Context())
 	const bar = "\r" + clearLine + "[....................] 0 of 1 prompt; 1 running"
-	if !testbed.Await(time.Minute, func() bool { return strings.Contains(screen.String(), bar) }) {
+	if !testbed.Await(patience, func() bool { return strings.Contains(screen.String(), bar) }) {
 		t.Fatalf("%.4000q", screen.String())
 	}
 	if o := w.run("stop", "--now"); o.status != 0 {

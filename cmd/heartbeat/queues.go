@@ -43,7 +43,7 @@ func (a *app) target(command string, words, actions []string) (target, error) {
 			ours = command + " " + near[0]
 		}
 		if err != nil && ours != "" {
-			return t, usagef("heartbeat "+ours, "%q is no action of %s", name, command)
+			return t, usagef("heartbeat "+ours, "%q is not an action of %s", name, command)
 		}
 		if err != nil {
 			return t, err
@@ -54,9 +54,9 @@ func (a *app) target(command string, words, actions []string) (target, error) {
 	case is(0, actions):
 		t.action, t.ids = words[0], words[1:]
 	case len(words) > 0 && meantActions[command+" "+words[0]] != "":
-		return t, usagef("heartbeat "+meantActions[command+" "+words[0]], "%q is no action of %s", words[0], command)
+		return t, usagef("heartbeat "+meantActions[command+" "+words[0]], "%q is not an action of %s", words[0], command)
 	case len(words) > 0:
-		return t, usagef("heartbeat "+command+" --help", "%q is no action: it must be one of %s", words[0], strings.Join(actions, ", "))
+		return t, usagef("heartbeat "+command+" --help", "%q is not an action: it must be one of %s", words[0], strings.Join(actions, ", "))
 	}
 	return t, nil
 }

@@ -50,7 +50,7 @@ quiet  both   queued  send    prompt both
 		{"inbox list nobody", `cannot find agent "nobody"`, exitError},
 		{"inbox drop", "drop needs an id", exitUsage},
 		{"dead-letter retry", "retry needs an id", exitUsage},
-		{"inbox clerk burn", `"burn" is no action`, exitUsage},
+		{"inbox clerk burn", `"burn" is not an action`, exitUsage},
 	} {
 		if o := w.run(strings.Fields(c.args)...); o.status != c.status || !strings.Contains(o.stderr, c.says) || o.stdout != "" {
 			t.Errorf("%s: %+v", c.args, o)

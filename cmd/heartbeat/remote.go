@@ -53,7 +53,7 @@ func remotely(args []string, p parsed, std stdio, out *output) int {
 		return out.finish(res, err)
 	}
 	call := remote.Call{
-		Host: hosts[0], Args: args, Input: p.name == "send",
+		Host: hosts[0], Args: args, Input: p.name == "send" || readsToken(p.command),
 		Terminal: !out.json && staysOpen(p.command) && isTerminal(std.in) && isTerminal(std.out),
 	}
 	code, err := call.Run(std.in, std.out, std.err)
@@ -63,11 +63,22 @@ func remotely(args []string, p parsed, std stdio, out *output) int {
 	return code
 }
 
+// readsToken reports whether a command reads a token from stdin.
+func readsToken(c command) bool {
+	switch c := c.(type) {
+	case *approvalCmd:
+		return c.TokenFile == "-"
+	case *pageCmd:
+		return c.TokenFile == "-"
+	}
+	return false
+}
+
 // staysOpen reports whether a command shows or takes something until it is left: it
 // gets a terminal, whose end is its end.
 func staysOpen(c command) bool {
 	switch c := c.(type) {
-	case *attachCmd:
+	case *attachCmd, *editCmd:
 		return true
 	case *statusCmd:
 		return c.Watch

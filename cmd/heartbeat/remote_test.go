@@ -71,7 +71,7 @@ func TestACommandOnAnotherMachine(t *testing.T) {
 		{[]string{"status", "--host", "gone", "-o", "json"}, "", 255, `"message":"cannot run heartbeat on \"gone\"`, " -T -n gone"},
 		{[]string{"nothing", "--host", "me@far"}, "", exitUsage, "unexpected argument nothing", ""},
 		{[]string{"status", "--host", "-oProxyCommand=x"}, "", exitUsage, "cannot parse", ""},
-		{[]string{"status", "--host=-oProxyCommand=x"}, "", exitUsage, "is no host", ""},
+		{[]string{"status", "--host=-oProxyCommand=x"}, "", exitUsage, "is not a host", ""},
 		{[]string{"run", "--host", "me@far"}, "", exitUsage, "--host does not go with run: it stays in the foreground", ""},
 		{[]string{"history", "--host", "near", "--host", "me@far"}, "", exitUsage, "only status takes several hosts", ""},
 	} {

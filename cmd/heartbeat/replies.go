@@ -14,16 +14,16 @@ import (
 type repliesCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; all of them when none is named." complete:"agent"`
 	Follow bool     `help:"Go on with the replies that come, until interrupted; -f for short."`
-	Since  since    `placeholder:"TIME" help:"Begin at this time: 2h, 09:30, 2026-03-01."`
+	Since  since    `placeholder:"TIME" help:"Begin at this time: 2h, 1w, 09:30, 2026-03-01."`
 	Count  *int     `short:"n" placeholder:"N" help:"How many replies to begin with, the newest (20; all with --since)."`
 }
 
 // Help implements kong's HelpProvider.
 func (repliesCmd) Help() string {
 	return `Prints the agents' final reply to each prompt that is done: when, which agent, what
-queued the prompt, and how long it took. "not proven" marks what its outbox calls done
-although no check has passed, and what is not the record of a passed check (heartbeat
-explain forged). With -o json each reply is one line, before the envelope.
+queued the prompt, and how long it took. "not proven" marks a prompt that the outbox calls
+done although no check has passed (heartbeat explain forged). With -o json each reply is
+one line, before the envelope.
 
 Examples:
 

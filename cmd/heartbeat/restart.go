@@ -14,8 +14,8 @@ type restartCmd struct {
 // Help implements kong's HelpProvider.
 func (restartCmd) Help() string {
 	return `Ends the live sessions of agents after their turns, and returns at once. If prompts
-are queued, new sessions start as soon as the old ones have ended; else the next
-prompt starts one. With --now turns are ended; the prompts in flight are treated as
+are queued, new sessions start as soon as the old ones have ended; otherwise
+the next prompt starts one. With --now turns are ended; the prompts in flight are treated as
 after any interruption. An agent without a session is left as it is. Who has joined
 a session is told why it ends.
 
@@ -45,7 +45,6 @@ func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
 	var works map[string]string // before: what a session works on goes with it
 	if c.Now {
 		if live, err := askStatus(ctx, f); err == nil {
-			hear(f, live.Agents)
 			works = fates(f, live.Agents)
 		}
 	}

@@ -7,25 +7,30 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
-	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
-type resumeCmd struct{ chosen }
+type resumeCmd struct {
+	chosen
+	Trigger string `placeholder:"NAME" help:"End the pause of this trigger of the agent, and nothing else." complete:"trigger"`
+}
 
 // Help implements kong's HelpProvider.
 func (resumeCmd) Help() string {
 	return `Lets agents continue that were paused with "heartbeat pause", or are held after too
 many failures. If they are backing off or parked, that ends too. If a person has typed
 in a session and left, it continues at once with the next prompt. Without a running
-scheduler, the next run starts the agents. What waits for a yes or a no, or has spent
-its budget, goes on waiting: then it says so and fails.
+scheduler, the next run starts the agents. What waits for a yes or a no, has spent its
+budget, or is above its "limits:" goes on waiting: then it says so and fails. A trigger
+that was paused with "pause --trigger" stays paused, unless --trigger names it.
 
 Examples:
 
     heartbeat resume triage
+    heartbeat resume triage --trigger nightly
     heartbeat resume --all`
 }
 
@@ -63,10 +68,16 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.one("resume", c.Trigger); err != nil {
+		return nil, err
+	}
+	if c.Trigger != "" {
+		return c.ofTrigger(ctx, a, f, client)
+	}
 	before := pausedBefore(ctx, f)
 	states, err := a.toRunOrNext(ctx, names, client.Resume, func() ([]status.AgentState, error) {
 		stateDir, err := owner.StateDir(f)
-		if err != nil || !journal.Exists(stateDir) { // it never ran
+		if err != nil || !store.Exists(stateDir) { // it never ran
 			return nil, cmp.Or(err, control.ErrNotRunning)
 		}
 		return orchestrator.ResumeStopped(f, stateDir, names...)
@@ -80,4 +91,22 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 		return res, nil
 	}
 	return res, res.failure()
+}
+
+// ofTrigger ends the pause of one trigger.
+func (c resumeCmd) ofTrigger(ctx context.Context, a *app, f *config.Fleet, client *control.Client) (result, error) {
+	ask := func(ctx context.Context, names ...string) ([]status.AgentState, error) {
+		return client.ResumeTrigger(ctx, names[0], c.Trigger)
+	}
+	states, err := a.toRunOrNext(ctx, c.Agents, ask, func() ([]status.AgentState, error) {
+		stateDir, err := owner.StateDir(f)
+		if err != nil || !store.Exists(stateDir) { // it never ran
+			return nil, cmp.Or(err, control.ErrNotRunning)
+		}
+		return orchestrator.ResumeTriggerStopped(f, stateDir, c.Agents[0], c.Trigger)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return held{Done: "resumed", Agents: states, ours: a.ours(), trigger: c.Trigger}, nil
 }

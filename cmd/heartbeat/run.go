@@ -15,13 +15,13 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/clients"
 	"heartbeat/orchestrator/control"
-	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/oldqueue"
+	"heartbeat/orchestrator/notify"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/probe"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
+	"heartbeat/ptyrun"
 	"heartbeat/sources/watch"
 )
 
@@ -38,7 +38,9 @@ type runCmd struct {
 func (runCmd) Help() string {
 	return `Runs the fleet in the foreground: reapplies settings that have changed, recovers
 interrupted prompts, fires triggers, starts a session where work is queued, and
-ends it. After Ctrl-C or SIGTERM it starts nothing new, lets turns finish within
+ends it. On a terminal it prints a line for each prompt that an agent gets and answers,
+and problems as they begin and end; elsewhere, and with --log-level or --log-format, it
+logs. After Ctrl-C or SIGTERM it starts nothing new, lets turns finish within
 the fleet's shutdown-grace (30s) and ends; a second one ends the sessions at once.
 
 SIGHUP loads the fleet's files again; with --watch-config a change of them does too.
@@ -48,8 +50,8 @@ with problems changes nothing. "heartbeat reload" does the same from another
 terminal; pause, resume and trigger work from there too.
 
 With --once it ends when no work is left, and the exit status says how it went: 0
-everything is done, 1 something was dead-lettered, is held or left, 75 an agent is
-parked (usage limit). Meanwhile a bar on a terminal, and a line each
+everything is done, 1 something was dead-lettered or lost, is held or left, or a reply
+has not arrived (reply-to), 75 an agent is parked (usage limit). Meanwhile a bar on a terminal, and a line each
 --heartbeat-interval elsewhere, says how many of the prompts are finished; a start
 that has much to recover says how far it is in the same way.
 
@@ -69,7 +71,11 @@ type ran struct {
 	Verdict status.Verdict `json:"verdict,omitempty"` // with --once
 	// Troubles are what is left for a person, with --once.
 	Troubles []status.Trouble `json:"troubles,omitempty"`
+	people   bool             // print what to type next
 }
+
+// hasFinished reports whether the run ended by itself: nobody waits for its process.
+func (r ran) hasFinished() bool { return r.Summary != nil && r.Finished }
 
 func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.WatchConfig && c.Once {
@@ -78,30 +84,43 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Fire && !c.Once {
 		return nil, usagef("heartbeat run --once --fire", "--fire goes with --once")
 	}
+	if err := ptyrun.Bind(); err != nil { // before anything is started
+		a.log.Warn("what this run starts may pass for a person", "err", err)
+	}
 	fleet, inputs, err := a.load()
 	if err != nil {
 		return nil, err
 	}
 	orchestrator.CollectGarbage(len(fleet.Agents))
-	if _, err := chooseAgents(fleet, c.Agents); err != nil {
+	agents, err := chooseAgents(fleet, c.Agents)
+	if err == nil {
+		err = owner.CheckYours(fleet, agents)
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, w := range fleet.Warnings { // now: the run may take weeks
 		a.log.Warn(w.String())
 	}
 	warnOfLeft(fleet, func(text string) { a.log.Warn(text) })
+	begin := time.Now()
 	asked, sum, err := c.supervised(ctx, a, fleet, inputs)
 	if err != nil {
 		return nil, err
 	}
-	res := ran{Summary: sum}
+	res := ran{Summary: sum, people: a.people}
 	if !c.Once {
 		return res, nil
 	}
 	if asked {
 		return res, &failure{status: exitError, err: errors.New("cannot finish: asked to stop")}
 	}
-	res.Verdict, res.Troubles = sum.Verdict(), a.troubles(fleet, c.chosen(fleet), nil)
+	res.Troubles = a.troubles(fleet, c.chosen(fleet), nil)
+	sum.Vanish(res.Troubles, begin)
+	if stateDir, err := owner.StateDir(fleet); err == nil { // it has run there
+		sum.Undelivered = notify.Undelivered(stateDir, begin)
+	}
+	res.Verdict = sum.Verdict()
 	return res, onceFailure(sum, a.ours())
 }
 
@@ -124,7 +143,7 @@ func (a *app) troubles(f *config.Fleet, agents []*config.Agent, live *status.Liv
 	now, those := time.Now(), *f
 	those.Agents = agents
 	all := status.Read(&those, stateDir, live, now)
-	all.OldQueues = oldqueue.Waiting(stateDir, f.Agents)
+	beside(&all, stateDir, f.Agents, now)
 	return all.Troubles(a.ours(), now)
 }
 
@@ -161,11 +180,11 @@ func (a *app) logStop(sum *status.Summary, asked bool, failed error, took time.D
 	case sum.Finished:
 		why = "nothing is left to do"
 	}
-	done, dead, queued := 0, 0, 0
-	for _, s := range sum.Agents {
-		done, dead, queued = done+s.Acknowledged, dead+s.DeadLettered, queued+s.Queued
-	}
+	done, dead, queued := sum.Totals()
 	a.log.Info("heartbeat stopped", "why", why, "done", done, "dead-lettered", dead, "queued", queued, "after", took.Round(time.Second))
+	if a.people {
+		a.tellStop(sum, why, took)
+	}
 }
 
 // serveControl answers `heartbeat pause` and similar commands. The fleet also runs
@@ -191,17 +210,14 @@ func (a *app) serveControl(ctx context.Context, f *config.Fleet, s reloading) {
 
 // runOf is what a run says of itself.
 func runOf(f *config.Fleet, began time.Time) status.Run {
-	return status.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: began}
+	return status.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: began, Program: thisVersion().words()}
 }
 
 // controlAgain is how often to retry making a control socket.
 const controlAgain = time.Second
 
-func (c runCmd) scheduler(a *app, fleet *config.Fleet, line *progressLine, observe func(journal.Event), ready func()) (*orchestrator.Scheduler, error) {
-	stateDir, err := owner.Claim(fleet)
-	if err != nil {
-		return nil, err
-	}
+func (r *surroundings) scheduler(ready func()) (*orchestrator.Scheduler, error) {
+	a, c, fleet, stateDir := r.app, r.c, r.fleet, r.stateDir
 	runtimeDir, err := owner.RuntimeDir(fleet)
 	if err != nil {
 		return nil, err
@@ -213,11 +229,11 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet, line *progressLine, obser
 	}
 	return orchestrator.New(orchestrator.Options{
 		Fleet: fleet, Only: slices.Clone(c.Agents), Once: c.Once, Fire: c.Fire, OnceTimeout: c.OnceTimeout,
-		Ours: a.ours(), StateDir: stateDir, RuntimeDir: runtimeDir, Runner: session.Processes{Self: self, Log: a.log}, Prepare: p.Prepare, Blocked: p.Blocked,
-		Clients: clients.New(probe.Prober{Self: self}),
-		Inboxes: watch.Folders, Ready: ready, Observe: observe, Log: a.log, Step: a.step,
+		Ours: a.ours(), StateDir: stateDir, Store: r.store, RuntimeDir: runtimeDir, Runner: session.Processes{Self: self, Log: a.log}, Prepare: p.Prepare, Blocked: p.Blocked,
+		Clients: clients.New(probe.Prober{Self: self}, stateDir),
+		Inboxes: watch.Folders, Ready: ready, Observe: r.observe, Grant: r.grant, HandedOver: r.tale.handedOver, Done: r.tale.done, Log: a.log, Step: a.step,
 		Recovering: func(done, of int) {
-			line.gauge(fmt.Sprintf("recovering what was in flight: %d of %d agents", done, of), done, of)
+			r.line.gauge(fmt.Sprintf("recovering what was in flight: %d of %d agents", done, of), done, of)
 		},
 	}), nil
 }
@@ -241,6 +257,9 @@ func onceFailure(sum *status.Summary, ours string) error {
 			more++
 		}
 	}
+	if why == "" && sum.Undelivered != "" {
+		why, fix = sum.Undelivered, ours+" notify log"
+	}
 	if more > 0 {
 		why += fmt.Sprintf(" (and %s more)", count(more, "agent"))
 	}
@@ -259,8 +278,12 @@ func parkedFailure(sum *status.Summary) error {
 	i := slices.IndexFunc(sum.Agents, func(s status.AgentSummary) bool { return s.State == status.Parked })
 	first := sum.Agents[i]
 	hint := "run it again when the usage limit is over, or log in with `claude`"
-	if first.OverBudget {
-		hint = "run it again after " + first.Until.Local().Format(time.DateTime) + ", or set a larger budget in the file"
+	again := "run it again after " + first.Until.Local().Format(time.DateTime)
+	switch {
+	case first.OverBudget:
+		hint = again + ", or set a larger budget in the file"
+	case first.LeavesRoom:
+		hint = again + ", or raise limits: in the file"
 	}
 	return &failure{status: exitLater, hint: hint, err: fmt.Errorf("cannot finish: agent %q is parked: %s", first.Agent, first.Reason)}
 }
@@ -283,6 +306,9 @@ func (r ran) text(p *page) {
 	}
 	p.telling([]string{"AGENT", "STATE", "DONE", "GIVEN UP", "QUEUED", "WHY"}, rows)
 	troublesText(p, r.Troubles, 0)
+	if r.people && r.Summary != nil {
+		r.next(p)
+	}
 }
 
 // stateCell returns a state in the colour of its urgency.

@@ -30,14 +30,14 @@ type sendCmd struct {
 
 	Urgent        bool          `help:"Hand it over before the prompts that are not urgent. What is being worked on goes on."`
 	ReplyTo       flagText      `name:"reply-to" placeholder:"TARGET" help:"Send the reply to this key of the fleet's notify; also that the prompt was given up, or cannot be worked on for now." complete:"target"`
-	At            flagText      `placeholder:"TIME" help:"Queue the prompt at a time: 15:04, \"2006-01-02 15:04\" (in the agent's time zone), or RFC 3339."`
+	At            flagText      `placeholder:"TIME" help:"Queue the prompt at a time: 18:30, 2026-12-01, \"2026-12-01 18:30\" (in the agent's time zone), 2026-12-01T18:30Z."`
 	In            time.Duration `placeholder:"DURATION" help:"Queue the prompt after this time."`
 	Cancel        flagText      `placeholder:"ID" help:"Instead of sending one, take back a prompt that waits for its time." complete:"later"`
 	UntilCheck    flagText      `name:"until-check" placeholder:"COMMAND" help:"The prompt is done when this command, which a shell runs in the agent's directory, ends with 0; until then it is handed over again (heartbeat help proof)."`
 	CheckTimeout  time.Duration `name:"check-timeout" placeholder:"DURATION" default:"10m" help:"With --until-check: how long the command may run (${default})."`
-	UntilPromise  flagText      `name:"until-promise" placeholder:"TEXT" help:"With --until-check: what the agent has to claim beside that, as <promise>TEXT</promise>."`
+	UntilPromise  flagText      `name:"until-promise" placeholder:"TEXT" help:"With --until-check: what the agent has to claim as well, as <promise>TEXT</promise>."`
 	UntilApprove  []string      `name:"until-approve" sep:"none" placeholder:"NAME" help:"With --until-check: a person has to say yes after that, by this name (repeatable; heartbeat help approvals)."`
-	UntilAside    bool          `name:"until-aside" help:"With --until-approve: the queue goes on while the prompt waits for that yes."`
+	UntilAside    bool          `name:"until-aside" help:"With --until-approve: work on other prompts while this one waits for approval."`
 	MaxIterations int           `name:"max-iterations" placeholder:"N" default:"10" help:"With --until-check: give the prompt up after so many iterations (${default}); 0: never."`
 	MaxTime       time.Duration `name:"max-time" placeholder:"DURATION" default:"2h" help:"With --until-check: give the prompt up after so much work (${default}); 0: never."`
 
@@ -99,6 +99,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	inZoneOfRun(a.known, time.Now()) // a time that is given means the scheduler's day
 	prompt, err := c.prompt(a, agent.MaxEntry)
 	if err != nil {
 		return nil, err
@@ -108,12 +109,13 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.timed() {
 		return c.later(ctx, a, agent, asked)
 	}
-	accepted, err := send.Prompt(ctx, a.known, agent, asked, a.ours())
+	accepted, err := c.accept(a, &asked, agent.Name,
+		func() (send.Sent, error) { return send.Prompt(ctx, a.known, agent, asked, a.ours()) },
+		func(s *send.Sent) { a.whileStopping(ctx, s) })
 	if err != nil {
 		return nil, refusedNow(a, agent, err)
 	}
 	accepted.At = inZone(accepted.At, cmp.Or(agent.Zone, time.Local))
-	a.whileStopping(ctx, &accepted)
 	if accepted.Unrecorded != "" {
 		a.warn(unnoticed(accepted))
 	}
@@ -133,16 +135,14 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	return sent{accepted, delivery}, err
 }
 
-// stopPatience is how long send waits for a scheduler to say whether it is stopping.
-const stopPatience = 500 * time.Millisecond
-
-// whileStopping says of a prompt which nothing else keeps from its agent that the scheduler is
-// stopping: the next run works on it; or that its process is stopped, and works on nothing.
+// whileStopping says of a prompt which nothing else keeps from its agent, but for what is before
+// it, that the scheduler is stopping: the next run works on it; or that its process is stopped,
+// and works on nothing.
 func (a *app) whileStopping(ctx context.Context, s *send.Sent) {
-	if !s.Running || s.Obstacle != nil {
+	if !s.Running || s.Obstacle != nil && s.Obstacle.What != status.Behind {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	ctx, cancel := context.WithTimeout(ctx, tellPatience)
 	defer cancel()
 	live, err := askStatus(ctx, a.known)
 	if err == nil && live.Stopping != nil {
@@ -162,7 +162,7 @@ func (a *app) whileStopped(s *send.Sent, err error) {
 
 // unnoticed is what is said of a prompt that is not recorded.
 func unnoticed(s send.Sent) string {
-	return "the prompt is queued, and nobody notices if its agent changes it: " + s.Unrecorded
+	return "the prompt is queued, but its agent could change it unnoticed: " + s.Unrecorded
 }
 
 // asked is the prompt with what its flags say of it.
@@ -322,7 +322,7 @@ func (c sendCmd) prompt(a *app, limit int64) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cannot read the prompt from stdin: %w", err)
 		}
-		text = strings.TrimRight(string(data), "\r\n")
+		text = strings.TrimRight(string(config.Decoded(data)), "\r\n")
 	}
 	switch {
 	case strings.TrimSpace(text) == "":

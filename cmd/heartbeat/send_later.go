@@ -21,34 +21,54 @@ func (c sendCmd) timed() bool { return c.At != "" || c.In != 0 }
 
 // later keeps the prompt until its time.
 func (c sendCmd) later(ctx context.Context, a *app, agent *config.Agent, asked send.Asked) (result, error) {
-	zone := cmp.Or(agent.Zone, time.Local)
-	now := time.Now().Round(0)
-	at := now.Add(c.In).In(zone)
-	if c.At != "" {
-		var err error
-		if at, err = moment(string(c.At), now, zone); err != nil {
-			return nil, err
-		}
+	asked.In = c.In
+	at, err := c.due(agent, time.Now())
+	if err != nil {
+		return nil, err
 	}
-	if at.Sub(now) > longestWait {
-		return nil, usagef("heartbeat send --at TIME AGENT TEXT", "%s is more than a year away", at.Format(time.DateOnly))
-	}
-	kept, err := send.At(ctx, a.known, agent, asked, at)
-	kept.At = inZone(kept.At, zone)
+	kept, err := c.accept(a, &asked, agent.Name,
+		func() (send.Sent, error) { return send.At(ctx, a.known, agent, asked, at) },
+		func(s *send.Sent) { a.wakeLater(ctx, s) })
+	kept.At = inZone(kept.At, at.Location())
 	switch {
 	case err != nil:
 		return nil, err
 	case kept.Differs:
 		return sent{Sent: kept}, otherText(a, kept)
-	case kept.Duplicate:
-		return sent{Sent: kept}, nil
-	}
-	if dir, err := runtimeDir(a.known); err == nil {
-		told, cancel := context.WithTimeout(ctx, askPatience)
-		defer cancel()
-		a.whileStopped(&kept, control.NewClient(dir).Later(told)) // one that only was busy finds the prompt within seconds
 	}
 	return sent{Sent: kept}, nil
+}
+
+// tellPatience is how long send waits for a scheduler to hear of its prompt, and to say whether
+// it is stopping: the prompt is queued anyway.
+const tellPatience = 2 * time.Second
+
+// wakeLater has the scheduler look at what waits for its time.
+func (a *app) wakeLater(ctx context.Context, s *send.Sent) {
+	dir, err := runtimeDir(a.known)
+	if s.Duplicate || err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellPatience)
+	defer cancel()
+	a.whileStopped(s, control.NewClient(dir).Later(ctx)) // one that only was busy finds the prompt within seconds
+}
+
+// due returns the time for which the prompt is, in its agent's time zone.
+func (c sendCmd) due(agent *config.Agent, now time.Time) (time.Time, error) {
+	zone := cmp.Or(agent.Zone, time.Local)
+	now = now.Round(0)
+	at := now.Add(c.In).In(zone)
+	if c.At != "" {
+		var err error
+		if at, err = moment(string(c.At), now, zone); err != nil {
+			return at, err
+		}
+	}
+	if at.Sub(now) > longestWait {
+		return at, usagef("heartbeat send --at TIME AGENT TEXT", "%s is more than a year away", at.Format(time.DateOnly))
+	}
+	return at, nil
 }
 
 func inZone(t time.Time, zone *time.Location) time.Time {
@@ -61,32 +81,18 @@ func inZone(t time.Time, zone *time.Location) time.Time {
 // longestWait bounds how far away a time may be: further is most likely a typo.
 const longestWait = 366 * 24 * time.Hour
 
-// moment reads a time: of today or tomorrow, of a day, or with its own zone. A local
-// time that the clocks skip is the end of the gap, one that comes twice the first.
+// moment reads a time that is not over.
 func moment(text string, now time.Time, zone *time.Location) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339, text)
-	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if local, wrong := time.Parse(layout, text); err != nil && wrong == nil {
-			at, err = sources.FirstReach(zone, local), nil
+	m, err := sources.ParseMoment(text)
+	if err != nil {
+		hint := "heartbeat send --at 18:30 AGENT TEXT"
+		if _, length := sources.ParseLength(text); length == nil {
+			hint = "heartbeat send --in " + text + " AGENT TEXT"
 		}
+		return time.Time{}, usagef(hint, "%q %v: write 18:30, 2026-12-01, \"2026-12-01 18:30\" or 2026-12-01T18:30Z", text, err)
 	}
-	for _, layout := range []string{"15:04", "15:04:05"} {
-		clock, wrong := time.Parse(layout, text)
-		if err == nil || wrong != nil {
-			continue
-		}
-		today := now.In(zone)
-		for day := range 2 {
-			local := time.Date(today.Year(), today.Month(), today.Day()+day, clock.Hour(), clock.Minute(), clock.Second(), 0, time.UTC)
-			if at, err = sources.FirstReach(zone, local), nil; at.After(now) {
-				break
-			}
-		}
-	}
-	switch {
-	case err != nil:
-		return at, usagef("heartbeat send --at 18:30 AGENT TEXT", "%q is not a time: write 15:04, 2006-01-02 15:04, or 2006-01-02T15:04:05Z", text)
-	case !at.After(now):
+	at := m.Next(now, zone)
+	if !at.After(now) {
 		return at, usagef("heartbeat send AGENT TEXT queues it now", "%s is over", at.Format(whenForm))
 	}
 	return at, nil

@@ -35,6 +35,21 @@ func TestMoments(t *testing.T) {
 		{autumn, "02:30", "2026-10-25T02:30:00+02:00"}, // there are two
 		{autumn, "2026-10-25 02:30", "2026-10-25T02:30:00+02:00"},
 		{autumn, "2026-10-25T02:30:00+01:00", "2026-10-25T02:30:00+01:00"},
+		{now, "2026-12-01T10:00Z", "2026-12-01T11:00:00+01:00"},
+		{now, "2026-12-01T10:00+01:00", "2026-12-01T10:00:00+01:00"},
+		{now, "2026-12-01T10:00-0530", "2026-12-01T16:30:00+01:00"},
+		{now, "2026-12-01 10:00:30 +02", "2026-12-01T09:00:30+01:00"},
+		{now, "2026-12-01t10:00z", "2026-12-01T11:00:00+01:00"},
+		{now, "2026-12-01 10:00 UTC", "2026-12-01T11:00:00+01:00"},
+		{now, "2026-12-01T10:00:00.25Z", "2026-12-01T11:00:00+01:00"},
+		{now, "2026-12-01", "2026-12-01T00:00:00+01:00"},
+		{now, "2026-12-1 9:05", "2026-12-01T09:05:00+01:00"},
+		{now, "2026-03-28", ""}, // its midnight is over
+		{now, "2026-12-01T10Z", ""},
+		{now, "2026-02-30", ""},
+		{now, "2026-12-01T24:00", ""},
+		{now, "10:00Z", ""},
+		{now, "2h", ""},
 		{now, "2026-03-28 11:59", ""},
 		{now, "yesterday", ""},
 		{now, "25:00", ""},
@@ -174,8 +189,8 @@ func TestWhyADuePromptIsNotSent(t *testing.T) {
 	r := w.background()
 	const why = "the queue is full: 1 of 1; it is tried again"
 	until(t, "status says why", func() bool {
-		out := w.ok("status")
-		return strings.Contains(out, "triage: prompts whose time has come cannot be queued for ") && strings.Contains(out, why)
+		out := strings.Join(strings.Fields(w.ok("status")), " ")
+		return strings.Contains(out, "! triage: prompts whose time has come cannot be queued for ") && strings.Contains(out, "the queue is full: 1 of 1")
 	})
 	if out := w.ok("next"); !strings.Contains(out, "what is due for triage is not sent yet: it cannot be queued: ") || !strings.Contains(out, why) {
 		t.Errorf("next says\n%s", out)

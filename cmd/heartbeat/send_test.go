@@ -67,7 +67,7 @@ func TestSendSaysWhatIsNotRecorded(t *testing.T) {
 	}
 	w.unrecorded()
 	o := w.run("send", "triage", "two")
-	if o.status != 0 || !strings.Contains(o.stdout, "queued for triage") || !strings.Contains(o.stderr, "the prompt is queued, and nobody notices if its agent changes it: cannot record what") {
+	if o.status != 0 || !strings.Contains(o.stdout, "queued for triage") || !strings.Contains(o.stderr, "the prompt is queued, but its agent could change it unnoticed: cannot record what") {
 		t.Errorf("not recorded: %+v", o)
 	}
 }
@@ -90,7 +90,7 @@ func TestThePageSaysWhatIsNotRecorded(t *testing.T) {
 		t.Fatalf("recorded: %q, %v", said, err)
 	}
 	w.unrecorded()
-	if said, err := of.Send(t.Context(), "triage", "two", "2"); err != nil || !strings.Contains(said, "is queued, and nobody notices if its agent changes it: cannot record what") {
+	if said, err := of.Send(t.Context(), "triage", "two", "2"); err != nil || !strings.Contains(said, "is queued, but its agent could change it unnoticed: cannot record what") {
 		t.Errorf("not recorded: %q, %v", said, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 type seriesCmd struct {
-	Agents []string `arg:"" optional:"" help:"The agents, added up; all of them, and those of whom there still is something, when none is named." complete:"agent"`
+	Agents []string `arg:"" optional:"" help:"The agents, added up; if none is named, all of them, also former ones with records." complete:"agent"`
 	Since  since    `placeholder:"TIME" default:"24h" help:"From a time on: 90m, 24h, 90d, 09:30, 2026-03-01 (${default})."`
 	Every  string   `enum:"auto,slot,hour,day" default:"auto" help:"What a row is: slot (ten minutes), hour or day; auto: hours up to two days, days beyond (${default})."`
 }
@@ -117,7 +117,7 @@ func (h happenings) unwatched(p *page) {
 	}
 	if all > 0 {
 		const form = "2006-01-02 15:04"
-		p.linesf("no run looked for %s of this time; the longest gap is from %s to %s", status.Span(all), longest.From.Local().Format(form), longest.Until.Local().Format(form))
+		p.linesf("heartbeat was not running for %s of this time, at the longest from %s to %s", status.Span(all), longest.From.Local().Format(form), longest.Until.Local().Format(form))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -56,7 +57,7 @@ func TestTheSeriesOutlastsItsSources(t *testing.T) {
 		}
 		w.done("run", "--once")
 	}
-	for _, gone := range []string{"journal.jsonl", "usage/triage.jsonl"} {
+	for _, gone := range []string{store.Name, "usage/triage.jsonl"} { // the first has the journal
 		if err := os.Remove(filepath.Join(dir, gone)); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func TestTheSeriesOutlastsItsSources(t *testing.T) {
 		t.Errorf("while no run looked: %+v", g)
 	}
 	if out := w.ok("series", "--since", "60d"); strings.Count(out, strings.Repeat("█", 20)) != 3 || !strings.Contains(out, past.Local().Format(time.DateOnly)) ||
-		!strings.Contains(out, "\nno run looked for 29d") {
+		!strings.Contains(out, "\nheartbeat was not running for 29d") {
 		t.Errorf("series:\n%s", out)
 	}
 	w.into(&all, "series", "--since", "60d", "--every", "slot")

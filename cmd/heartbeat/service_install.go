@@ -70,7 +70,7 @@ func (c serviceCmd) install(ctx context.Context, a *app, f *config.Fleet, u *ser
 	if live, err := askStatus(ctx, f); err == nil && found == service.Missing {
 		a.warn(fmt.Sprintf("process %d runs the fleet already: the service waits until it has ended; %s stop", live.PID, a.ours()))
 	}
-	if found == service.Other && c.Manager != "launchd" { // which is told to run it anew
+	if found == service.Other && c.Manager != "launchd" { // which is told to run it again
 		res.Do = append(res.Do, c.restartOf(at)+"   # what runs keeps the unit that it was started with")
 	}
 	res.Do = append(res.Do, c.lingering(u)...)

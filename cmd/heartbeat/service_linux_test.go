@@ -31,7 +31,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	// hear waits for a datagram that begins with one of the words.
 	hear := func(words ...string) string {
 		t.Helper()
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
 		var b [4096]byte
 		for {
 			n, err := conn.Read(b[:])

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -41,6 +40,15 @@ type fleet struct {
 	done chan struct{}
 }
 
+// patiently gives a client as long to start as a busy machine needs, unless an agent's fields
+// say how long it has.
+func patiently(fields []string) []string {
+	if slices.ContainsFunc(fields, func(field string) bool { return strings.HasPrefix(field, "start-timeout:") }) {
+		return fields
+	}
+	return append(slices.Clone(fields), "start-timeout: "+patience.String())
+}
+
 // newFleet makes a fleet that does not run yet; fields are further lines of
 // the agent, script is what the model does.
 func newFleet(t *testing.T, script string, fields ...string) *fleet {
@@ -50,7 +58,7 @@ func newFleet(t *testing.T, script string, fields ...string) *fleet {
 	f.put("heartbeat.yaml", strings.Replace(oneAgent, "agents:\n", "shutdown-grace: none\nagents:\n", 1)+
 		"    command: [heartbeat, simulate, --script, "+
 		filepath.Join(f.dir, "script.json")+"]\n    permissions: {allow: [Bash]}\n    "+
-		strings.Join(fields, "\n    ")+"\n")
+		strings.Join(patiently(fields), "\n    ")+"\n")
 	f.put("agents/triage/README", "")
 	t.Cleanup(func() {
 		f.stop()
@@ -145,14 +153,9 @@ func (f *fleet) outbox() string {
 
 // ends returns why the sessions so far ended.
 func (f *fleet) ends() (why []string) {
-	data, err := os.ReadFile(filepath.Join(f.dir, "state/fleet/journal.jsonl"))
-	if err != nil {
-		return nil
-	}
-	for line := range bytes.Lines(data) {
-		var e struct{ Kind, Reason string }
-		if json.Unmarshal(line, &e) == nil && e.Kind == string(journal.Ended) {
-			why = append(why, e.Reason)
+	for e, err := range journal.Read(filepath.Join(f.dir, "state/fleet")) {
+		if err == nil && e.Kind == journal.Ended {
+			why = append(why, e.Reason.String())
 		}
 	}
 	return why

@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"heartbeat/sources"
 )
 
 // since is a time from which on something is shown: a duration ago, or a time of
@@ -26,9 +26,6 @@ func (s since) most(asked *int, otherwise int) int {
 	return otherwise
 }
 
-// sinceForms are how a time may be written.
-var sinceForms = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
-
 // Decode implements kong's MapperValue.
 func (s *since) Decode(ctx *kong.DecodeContext) error {
 	var text string
@@ -41,22 +38,12 @@ func (s *since) Decode(ctx *kong.DecodeContext) error {
 }
 
 func parseSince(text string, now time.Time) (time.Time, error) {
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+	if d, err := sources.ParseLength(text); err == nil {
 		return now.Add(-d), nil
 	}
-	if days, is := strings.CutSuffix(text, "d"); is {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return now.AddDate(0, 0, -int(n)), nil
-		}
+	at, err := sources.ParseMoment(text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf(`%q is neither a duration like 90m, 24h, 90d or 2w nor a time like 09:30, 2026-03-01, "2026-03-01 09:30" or 2026-03-01T09:30Z`, text)
 	}
-	for _, form := range sinceForms {
-		if at, err := time.ParseInLocation(form, text, now.Location()); err == nil {
-			return at, nil
-		}
-	}
-	if at, err := time.ParseInLocation("15:04", text, now.Location()); err == nil {
-		y, m, d := now.Date()
-		return time.Date(y, m, d, at.Hour(), at.Minute(), 0, 0, now.Location()), nil
-	}
-	return time.Time{}, fmt.Errorf(`%q is neither a duration like 90m, 24h or 90d nor a time like 09:30, 2026-03-01 or "2026-03-01 09:30"`, text)
+	return at.Last(now, now.Location()), nil
 }

@@ -54,10 +54,12 @@ type statusPage struct {
 	Troubles []status.Trouble `json:"troubles"`
 	ours     string
 	now      time.Time
+	program  string // that the run is another version of heartbeat, or ""
+	zone     string // what is to be said of the time zone, or ""
 }
 
 func newStatusPage(f status.Fleet, ours string, now time.Time) statusPage {
-	return statusPage{f, f.Headline(), f.Troubles(ours, now), ours, now}
+	return statusPage{Fleet: f, Summary: f.Headline(), Troubles: f.Troubles(ours, now), ours: ours, now: now}
 }
 
 func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
@@ -90,7 +92,7 @@ func (c statusCmd) watch(ctx context.Context, a *app, fleet *config.Fleet, decla
 	defer live.leave(a)
 	for {
 		now, err := c.look(ctx, a, fleet, declared)
-		if err != nil {
+		if now == nil {
 			return err
 		}
 		if err := live.show(a, now); gone(err) {
@@ -109,26 +111,32 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet, declared
 	if err != nil {
 		return nil, err
 	}
-	live, err := askStatus(ctx, fleet)
-	if err != nil && !errors.Is(err, control.ErrNotRunning) {
-		a.warn(err.Error())
+	runs := whoRuns(ctx, fleet, stateDir)
+	if runs.err != nil {
+		a.warn(runs.err.Error())
 	}
-	now := time.Now()
+	live, now := runs.live, time.Now()
+	zone := zoneText(inZoneOfRun(fleet, now))
 	all := status.Read(fleet, stateDir, live, now)
-	all.Mute = control.MuteOf(err, notify.Seen(stateDir))
+	all.Mute, all.LastRun, all.Begun = runs.mute, runs.ended, runs.begun
 	beside(&all, stateDir, declared, now)
-	addLines(fleet, &all)
+	addLines(fleet, stateDir, &all)
 	if live == nil {
 		foresee(fleet, &all, a.ours())
 	}
-	return newStatusPage(all, a.ours(), now), nil
+	page := newStatusPage(all, a.ours(), now)
+	page.zone = zone
+	if live != nil {
+		page.program = otherProgram(live.Run)
+	}
+	return page, runs.failure()
 }
 
-// beside says of a fleet what its agents do not: whom it cannot tell, and what was left in
-// queues that none of the declared agents has.
+// beside says of a fleet what its agents do not: whom it cannot tell, what was left in
+// queues that none of the declared agents has, and which of their logins end soon.
 func beside(all *status.Fleet, stateDir string, declared []*config.Agent, now time.Time) {
 	all.Untold, all.Unpinged = notify.Untold(stateDir, now), notify.Unpinged(stateDir, now)
-	all.OldQueues = oldqueue.Waiting(stateDir, declared)
+	all.OldQueues, all.Logins = oldqueue.Waiting(stateDir, declared), preflight.EndingLogins(declared, os.Environ(), now)
 }
 
 // mostForeseen is of how many stopped agents status asks what would keep their
@@ -152,29 +160,33 @@ func foresee(fleet *config.Fleet, all *status.Fleet, ours string) {
 	}
 }
 
-// askPatience is how long a running scheduler may take to answer.
-const askPatience = 2 * time.Second
-
 func askStatus(ctx context.Context, fleet *config.Fleet) (*status.Live, error) {
 	dir, err := runtimeDir(fleet)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
 	return control.NewClient(dir).Status(ctx)
 }
 
 func (s statusPage) text(p *page) {
 	p.saidf("%s", s.Summary)
 	if s.Scheduler != nil {
-		p.saidf("run by process %s for %s", strconv.Itoa(s.Scheduler.PID), status.Span(s.now.Sub(s.Scheduler.Started)))
+		p.saidf("scheduler: running for %s (process %s)", status.Span(s.now.Sub(s.Scheduler.Started)), strconv.Itoa(s.Scheduler.PID))
 		if text := s.StoppingText(s.now); text != "" {
 			p.saidf("%s; %s stop --now ends them at once", text, s.ours)
 		}
 		if u := s.Scheduler.Unloaded; u != nil {
 			p.saidf("%s", unloadedText(u, s.ours))
 		}
+		if s.program != "" {
+			p.linesf("%s: %s", s.program, newProgram(s.ours))
+		}
+		if s.zone != "" {
+			p.linesf("%s", s.zone)
+		}
+	}
+	if text := s.NotRunText(s.now); text != "" {
+		p.saidf("%s", text)
 	}
 	if n := s.Unrun(); n > 0 {
 		p.saidf("%s: %s run", unrun(n), s.ours)
@@ -199,6 +211,10 @@ func (s statusPage) text(p *page) {
 	}
 	rowsThatFit(p, header, rows)
 	s.notes(p)
+	if len(s.Troubles) > 0 && p.rows == 0 { // not where status shows itself again and again
+		p.printf("\n")
+		p.saidf("%s explain %s says more", program(), string(s.Troubles[0].What))
+	}
 }
 
 // unloadedText says that what runs is not what the fleet's file says.
@@ -260,7 +276,7 @@ func (s statusPage) row(p *page, a status.Agent) []cell {
 		{text: a.QueuedText()},
 		{text: inFlightText(a, s.now)},
 		dead,
-		{text: nextText(a, s.now)},
+		{text: s.nextText(a)},
 		{text: todayText(a.Today)},
 		{text: lastText(a)},
 	}
@@ -294,8 +310,8 @@ func stateText(a status.Agent, now time.Time) string {
 // unknown stands for what cannot be read.
 const unknown = "?"
 
-// inFlightText says where the entry in work comes from, for how long it has been in
-// work, and which attempt this is; or what the session does without one.
+// inFlightText says where the entry in flight comes from, for how long it has been
+// worked on, and which attempt this is; or what the session does without one.
 func inFlightText(a status.Agent, now time.Time) string {
 	if a.Unread {
 		return unknown
@@ -351,9 +367,12 @@ func inItsZone(at time.Time) string {
 	return at.Format(" (15:04 MST)")
 }
 
-func nextText(a status.Agent, now time.Time) string {
+func (s statusPage) nextText(a status.Agent) string {
+	if s.LastRun != nil && s.LastRun.Died() {
+		return "-" // nothing fires
+	}
 	if !a.Next.IsZero() {
-		return "in " + status.Age(a.Next.Sub(now)) + inItsZone(a.Next)
+		return "in " + status.Age(a.Next.Sub(s.now)) + inItsZone(a.Next)
 	}
 	return cmp.Or(a.Unscheduled(), "-")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"heartbeat/config"
-	"heartbeat/orchestrator/logs"
 	"heartbeat/orchestrator/status"
 )
 
@@ -12,9 +11,6 @@ func (s statusPage) notes(p *page) {
 	for _, a := range s.Agents {
 		if note := a.Note(s.now); note != "" {
 			p.saidf("%s: %s", a.Agent, note)
-		}
-		if late := a.Late(s.now); late != "" {
-			p.saidf("%s: %s", a.Agent, late)
 		}
 		for _, text := range a.Refusals(s.now) {
 			p.saidf("%s: %s", a.Agent, text)
@@ -34,12 +30,10 @@ func saidColumns(p *page) int {
 }
 
 // addLines adds what agents with a live session said last.
-func addLines(fleet *config.Fleet, all *status.Fleet) {
+func addLines(fleet *config.Fleet, stateDir string, all *status.Fleet) {
 	for i := range all.Agents {
 		if a := &all.Agents[i]; a.Phase != "" && a.State != status.Stopped {
-			if l := logs.LastLine(fleet.Agents[i]); l != nil {
-				a.Line = status.LineOf(l.At, l.Name.Raw(), l.Text.Raw())
-			}
+			a.Line = lineOf(fleet.Agents[i], stateDir)
 		}
 	}
 }

@@ -55,6 +55,8 @@ editor    running 1m  1       none, unattended      0     -            -
 reviewer: its session ends: timeout (over 1h)
 writer: a person has typed in its session; prompts continue in 1m20s
 editor: its turn was interrupted: its session cannot take a prompt and ends soon
+
+heartbeat explain dead-letters says more
 `
 	if got := strings.ReplaceAll(p.buf.String(), " \n", "\n"); squeeze(got) != squeeze(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

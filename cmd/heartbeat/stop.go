@@ -11,6 +11,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/status"
+	"heartbeat/ptyrun"
 )
 
 type stopCmd struct {
@@ -40,6 +41,8 @@ Examples:
 type stopped struct {
 	*status.Run
 	Stopped bool `json:"stopped"`
+	// Left is true while its process is still there: it does nothing any more.
+	Left bool `json:"left,omitempty"`
 	// Prompts says what became, or becomes, of those that sessions worked on, by agent.
 	Prompts map[string]string `json:"prompts,omitempty"`
 }
@@ -64,6 +67,7 @@ func (c stopCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, controlFailure(err)
 	}
+	self := processOf(client)
 	a.step("waiting for the end of the scheduler")
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -80,7 +84,37 @@ func (c stopCmd) run(ctx context.Context, a *app) (result, error) {
 			return c.early(ctx, a, run, left)
 		}
 	}
-	return stopped{run, true, left.became(ctx, a.ours(), c.Now)}, nil
+	line.show(fmt.Sprintf("process %d ends: it prints what it has done", run.PID))
+	for began := time.Now(); self.lives(); {
+		if time.Since(began) > exitPatience {
+			return stopped{run, true, true, left.became(ctx, a.ours(), c.Now)}, nil
+		}
+		if !pause(ctx, stopLook) {
+			return c.early(ctx, a, run, left)
+		}
+	}
+	return stopped{run, true, false, left.became(ctx, a.ours(), c.Now)}, nil
+}
+
+// exitPatience is how long the process of a scheduler that has ended may take to exit.
+const exitPatience = 15 * time.Second
+
+// aProcess is a process that is watched until it has ended.
+type aProcess ptyrun.Process
+
+// processOf is the process that answered last. Where that cannot be seen, none lives.
+func processOf(client *control.Client) aProcess {
+	p := aProcess{PID: client.Process()}
+	if p.PID > 0 {
+		p.Start, _ = ptyrun.StartTimeOf(p.PID)
+	}
+	return p
+}
+
+// lives reports whether the process has not ended; a zombie has.
+func (p aProcess) lives() bool {
+	start, err := ptyrun.StartTimeOf(p.PID)
+	return p.PID > 0 && p.Start != 0 && err == nil && start == p.Start
 }
 
 // early is the result where somebody does not wait until the scheduler has ended.
@@ -89,7 +123,7 @@ func (c stopCmd) early(ctx context.Context, a *app, run *status.Run, left *leavi
 	if c.Now {
 		foreseen = left.foreseen()
 	}
-	res, hint := stopped{run, false, foreseen}, a.ours()+" stop --now does not let turns finish"
+	res, hint := stopped{run, false, false, foreseen}, a.ours()+" stop --now does not let turns finish"
 	if errors.Is(context.Cause(ctx), errNotYet) {
 		return res, &failure{exitTimeout, hint, fmt.Errorf("cannot see the scheduler end within %s: %s; it still ends, and status says what it waits for", hook.Lasting(c.Timeout), left.last)}
 	}
@@ -100,7 +134,10 @@ func (c stopCmd) early(ctx context.Context, a *app, run *status.Run, left *leavi
 var errNotYet = errors.New("not yet")
 
 func (s stopped) text(p *page) {
-	if s.Stopped {
+	switch {
+	case s.Left:
+		p.saidf("the fleet is stopped, but process %d hangs while it prints (Ctrl-S, a pager or a full pipe); kill %[1]d ends it, and nothing is lost", s.PID)
+	case s.Stopped:
 		p.printf("process %d has ended\n", s.PID)
 	}
 	for _, agent := range slices.Sorted(maps.Keys(s.Prompts)) {

@@ -23,9 +23,7 @@ type leaving struct {
 
 // look asks the scheduler, and returns what its end waits for.
 func (l *leaving) look(ctx context.Context, client *control.Client) string {
-	asking, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
-	live, err := client.Status(asking)
+	live, err := client.Status(ctx)
 	mute := control.MuteOf(err, time.Time{})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -37,7 +35,6 @@ func (l *leaving) look(ctx context.Context, client *control.Client) string {
 		l.last = "its sessions have ended"
 		return l.last
 	}
-	hear(l.of, live.Agents)
 	for _, a := range live.Agents {
 		if a.Work != nil {
 			l.works[a.Agent] = a

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/term"
@@ -12,6 +14,8 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/fleetfile"
+	"heartbeat/orchestrator/lastrun"
+	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
 )
 
@@ -20,17 +24,18 @@ import (
 // sessions, and a third one has its default effect. SIGHUP loads the configuration
 // again, unless the run's terminal is gone: then it counts as one of them.
 func (a *app) supervise(ctx context.Context, s *orchestrator.Scheduler, file *fleetfile.File) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	interactive := isTerminal(a.in)
 	done := make(chan struct{})
 	go func() {
 		for stage := 0; ; {
+			var got os.Signal
 			select {
 			case <-done:
 				return
-			case got := <-signals:
+			case got = <-signals:
 				if got == syscall.SIGHUP && (!interactive || isTerminal(a.in)) {
 					_, _ = file.Reload() // it reports errors itself
 					continue
@@ -38,7 +43,7 @@ func (a *app) supervise(ctx context.Context, s *orchestrator.Scheduler, file *fl
 			}
 			switch stage++; stage {
 			case 1:
-				cancel()
+				cancel(askedBy(got))
 			case 2:
 				s.EndNow()
 				signal.Reset(os.Interrupt, syscall.SIGTERM)
@@ -48,8 +53,16 @@ func (a *app) supervise(ctx context.Context, s *orchestrator.Scheduler, file *fl
 	return ctx, func() {
 		signal.Stop(signals)
 		close(done)
-		cancel()
+		cancel(nil)
 	}
+}
+
+// askedBy names who ends a run with a signal.
+func askedBy(got os.Signal) error {
+	if got == os.Interrupt {
+		return errors.New(lastrun.ByKeys)
+	}
+	return errors.New(lastrun.BySignal)
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
@@ -85,6 +98,17 @@ type reloading struct {
 	*exposed
 	file *fleetfile.File
 	end  *sync.Once
+	// stopped is set once the socket has asked it to end.
+	stopped *atomic.Bool
+	tokens  *access.Keeper
+}
+
+// MayAnswer implements control.Scheduler.
+func (r reloading) MayAnswer(id, token string) (by string, err error) {
+	if !r.NeedsToken(id) {
+		return "", nil
+	}
+	return provenBy(r.tokens, token)
 }
 
 // Stop implements control.Scheduler, as the signals do that supervise turns into
@@ -93,6 +117,7 @@ func (r reloading) Stop(now bool) {
 	if now {
 		r.EndNow()
 	}
+	r.stopped.Store(true)
 	r.end.Do(func() { // a second signal would not let turns finish
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			_ = self.Signal(syscall.SIGTERM) // of oneself it does not fail

@@ -5,16 +5,21 @@ import (
 	"context"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/fleetfile"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/lastrun"
 	"heartbeat/orchestrator/notify"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // surroundings are what a run has beside its scheduler.
@@ -23,13 +28,17 @@ type surroundings struct {
 	app      *app
 	fleet    *config.Fleet
 	stateDir string
+	store    *store.Store
 	begin    time.Time
 	line     *progressLine
 	shown    *exposed
 	told     *notify.Watch
+	tale     *narrator // nil: the log tells
 	past     *series.Recorder
 	s        *orchestrator.Scheduler
 	file     *fleetfile.File
+	known    *lastrun.Keeper
+	stopped  atomic.Bool     // heartbeat stop has asked the run to end
 	beside   context.Context // until the scheduler has ended
 	parts    sync.WaitGroup
 }
@@ -44,8 +53,11 @@ func (c runCmd) surround(a *app, fleet *config.Fleet, line *progressLine) (r *su
 	if r.told, err = a.watch(fleet); err != nil {
 		return nil, err
 	}
-	if r.stateDir, err = owner.StateDir(fleet); err != nil {
+	if r.stateDir, err = owner.Claim(fleet); err != nil {
 		return nil, err
+	}
+	if a.people {
+		r.tale = newNarrator(a, c, fleet, r.stateDir, r.shown.Doors)
 	}
 	r.past = series.NewRecorder(r.stateDir, a.log)
 	return r, nil
@@ -60,25 +72,31 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 	if err != nil {
 		return false, nil, err
 	}
-	acts, err := a.journalFor(r.stateDir)
-	if err != nil {
+	var closeStore func()
+	if r.store, closeStore, err = adopt.Open(ctx, r.stateDir, a.log); err != nil {
 		return false, nil, err
 	}
-	defer acts.close() // when nobody acts any more
+	defer closeStore() // when nobody writes any more
 	var end context.CancelFunc
 	r.beside, end = context.WithCancel(ctx)
 	defer r.parts.Wait()
 	defer end()
 	// By then ctx is what signals end, and there is a file.
-	r.s, err = c.scheduler(a, fleet, line, r.observe, func() { r.ready(ctx) })
+	r.s, err = r.scheduler(func() { r.ready(ctx) })
 	if err != nil {
 		return false, nil, err
 	}
-	r.shown.follow(r.beside, a, r.s, a.web(fleet, r.stateDir, runOf(fleet, r.begin), r.s.CheckPerson, acts.note), &r.parts)
+	r.known = lastrun.Begin(r.stateDir, lastrun.Run{PID: os.Getpid(), Began: r.begin, Once: c.Once, Zone: lastrun.Here()}, a.log)
+	if p := r.known.Before(); p != nil {
+		a.log.Warn("the run before this one did not end as it should", "how", p.Text())
+	}
+	r.parts.Go(func() { r.known.Run(r.beside) })
+	r.shown.follow(r.beside, a, r.s, a.web(fleet, r.stateDir, r.store, runOf(fleet, r.begin), r.past, r.s.CheckPerson, acting{r.store, a.log}.note), &r.parts)
 	r.shown.serve(fleet)
 	r.file = a.fileOf(r.s, inputs, func(f *config.Fleet) {
 		r.shown.serve(f)
 		r.told.Use(f)
+		r.tale.use(f)
 	})
 	a.makeRoom(c.chosen(fleet))
 	ctx, stop := a.supervise(ctx, r.s, r.file)
@@ -88,6 +106,8 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.manager.Stopping()
 	})
 	sum, err = r.s.Run(ctx)
+	r.known.End(r.endOf(ctx, sum, err))
+	r.tale.finish()
 	asked = ctx.Err() != nil
 	if sum != nil {
 		a.logStop(sum, asked, err, time.Since(r.begin))
@@ -99,6 +119,7 @@ func (r *surroundings) observe(e journal.Event) {
 	r.past.Note(e)
 	r.shown.Observe(e)
 	r.told.Observe(e)
+	r.tale.observe(e)
 }
 
 // ready starts the other parts of a run when its scheduler is ready. ctx is the run's.
@@ -106,6 +127,7 @@ func (r *surroundings) ready(ctx context.Context) {
 	a, c, s := r.app, r.c, r.s
 	r.line.end()
 	a.log.Info("heartbeat runs", "fleet", r.fleet.Name, "agents", cmp.Or(len(c.Agents), len(r.fleet.Agents)), "pid", os.Getpid(), "config", r.fleet.Path)
+	r.tale.start(r.beside, s)
 	a.remember(r.fleet)
 	r.parts.Go(func() { a.mark(r.fleet, c.chosen(r.fleet)) })
 	r.parts.Go(func() {
@@ -122,16 +144,31 @@ func (r *surroundings) ready(ctx context.Context) {
 	a.manager.Ready()
 	r.parts.Go(func() { a.manager.Follow(r.beside, s) })
 	r.parts.Go(func() { r.past.Run(r.beside, func() []series.Depth { return depths(s) }) })
-	now := reloading{s, r.shown, r.file, new(sync.Once)}
+	now := reloading{s, r.shown, r.file, new(sync.Once), &r.stopped, access.NewKeeper(r.stateDir, nil)}
 	r.parts.Go(func() { r.told.Run(r.beside, now) })
 	r.parts.Go(func() { r.told.Ping(r.beside, now) })
 	r.parts.Go(func() { a.serveControl(r.beside, r.fleet, now) })
+	r.known.Ready()
 	if !c.Once {
 		r.shown.web.runPage(ctx, now, &r.parts)
 		r.parts.Go(func() { r.shown.doors.Run(ctx) }) // until it is asked to stop
 	}
+	r.parts.Go(func() { r.keepBackups(r.beside) })
 	if c.WatchConfig {
 		r.parts.Go(func() { r.file.Watch(r.beside) })
+	}
+}
+
+// keepBackups keeps backups of the store until ctx ends.
+func (r *surroundings) keepBackups(ctx context.Context) {
+	for {
+		after, err := r.store.KeepBackups(ctx, time.Now())
+		if err != nil && ctx.Err() == nil {
+			r.app.log.Warn("the fleet's store has no new backup", "err", err)
+		}
+		if !pause(ctx, after) {
+			return
+		}
 	}
 }
 

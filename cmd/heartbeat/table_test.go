@@ -194,13 +194,13 @@ func TestATextGoesBelowItsRow(t *testing.T) {
 	t.Parallel()
 	p := page{columns: 80}
 	p.table([]string{"TIME", "AGENT", "WHAT", "TOOK", "DONE", "ID", "WHY"}, [][]cell{
-		plain("2026-11-27 20:31:07", "agent-with-name-1", "session", "1h2m", "3", "fcfd6c6e", "start-timeout (no SessionStart within 30s; the client asks whether the folder is trusted)"),
+		plain("2026-11-27 20:31:07", "agent-with-name-1", "session", "1h2m", "3", "fcfd6c6e", "start-timeout (the client did not begin within 30s; the client asks whether the folder is trusted)"),
 		plain("2026-11-27 20:31:08", "agent-with-name-2", "dead-letter", "-", "-", "10c753bdb16f", "dropped"),
 		plain("2026-11-27 20:31:09", "agent-with-name-2", "session", "1s", "1", "10c753bd", ""),
 	})
 	if got, want := p.buf.String(), `TIME                 AGENT              WHAT         TOOK  DONE  ID
 2026-11-27 20:31:07  agent-with-name-1  session      1h2m  3     fcfd6c6e
-    start-timeout (no SessionStart within 30s; the client asks whether the fold…
+    start-timeout (the client did not begin within 30s; the client asks whether…
 2026-11-27 20:31:08  agent-with-name-2  dead-letter  -     -     10c753bdb16f
     dropped
 2026-11-27 20:31:09  agent-with-name-2  session      1s    1     10c753bd

@@ -175,7 +175,7 @@ func TestWhatAnotherFleetHasWiredStays(t *testing.T) {
 	t.Parallel()
 	wired := func(w *world, dir string) bool {
 		data, err := os.ReadFile(filepath.Join(w.dir, dir, ".claude/settings.json"))
-		return err == nil && strings.Contains(string(data), " hook\"")
+		return err == nil && strings.Contains(string(data), " hook; test ")
 	}
 	t.Run("a name that was given up", func(t *testing.T) {
 		t.Parallel()

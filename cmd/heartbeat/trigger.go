@@ -16,8 +16,9 @@ type triggerCmd struct {
 // Help implements kong's HelpProvider.
 func (triggerCmd) Help() string {
 	return `Fires a trigger now, whatever its schedule. A cron queues its prompt, a poll runs
-its command once, a watch takes every file that matches. With "overlap: skip"
-nothing is queued while the trigger's last prompt is not done; a gate runs as
+its command once, a watch takes every file that matches; both also queue what has fired
+before, "dedupe" or not, and what is new does not fire a second time by itself. With
+"overlap: skip" a cron queues nothing while its last prompt is not done; a gate runs as
 always. The schedule does not change.
 
 Examples:

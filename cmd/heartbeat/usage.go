@@ -16,7 +16,7 @@ import (
 )
 
 type usageCmd struct {
-	Agents []string `arg:"" optional:"" help:"The agents; all of them, and those of whom there still are records, when none is named." complete:"agent"`
+	Agents []string `arg:"" optional:"" help:"The agents; if none is named, all of them, also former ones with records." complete:"agent"`
 	Since  since    `placeholder:"TIME" default:"168h" help:"From a time on: 90m, 24h, 90d, 09:30, 2026-03-01 (${default})."`
 	By     usage.By `enum:"agent,day,trigger,entry,account,session" default:"agent" help:"What a row is: agent, day, trigger, entry, account or session (${default})."`
 }
@@ -174,7 +174,7 @@ func (s spending) text(p *page) {
 		p.linesf("%s without a cost: the client reported none", turnsOf(n))
 	}
 	if n := s.Total.Guessed; n > 0 {
-		p.linesf("%s of a model whose price the client does not know: it reckons with another one's", turnsOf(n))
+		p.linesf("%s of a model whose price the client does not know: it takes another one's", turnsOf(n))
 	}
 }
 

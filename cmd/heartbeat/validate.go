@@ -11,6 +11,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/client"
+	"heartbeat/orchestrator/doctor"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
 )
@@ -80,6 +81,7 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 	a.warnOfAnew(f)
 	a.warnOfUnnamed(f)
 	warnOfNoClient(a, f, f.Agents)
+	warnOfFile(a, f.Agents)
 	for _, agent := range f.Agents {
 		row := validatedAgent{Agent: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}, Missing: f.Missing[agent.Name]}
 		for _, t := range agent.Triggers {
@@ -104,6 +106,22 @@ func warnOfNoClient(a *app, f *config.Fleet, agents []*config.Agent) {
 	if len(without) > 0 {
 		a.warn(fmt.Sprintf("%s, which %s would run, is not found in PATH (npm install -g @anthropic-ai/claude-code, or write command:)",
 			client.Claude.Program, names(without, pageColumns)))
+	}
+}
+
+// warnOfFile says what doctor finds in the file alone, once for all agents that have it.
+func warnOfFile(a *app, agents []*config.Agent) {
+	have := map[string][]string{}
+	var order []string
+	for _, found := range doctor.OfFile(agents) {
+		text := fmt.Sprintf("%s: %s; %s", found.Seen, found.Why, found.Fix)
+		if have[text] == nil {
+			order = append(order, text)
+		}
+		have[text] = append(have[text], found.Agent)
+	}
+	for _, text := range order {
+		a.warn(names(have[text], pageColumns) + ": " + text)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
 	webpage "heartbeat/orchestrator/page"
@@ -20,7 +22,9 @@ import (
 	"heartbeat/orchestrator/page/once"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/send"
+	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // web is the page of a running fleet: what it shows is what the commands show, what it
@@ -29,8 +33,12 @@ type web struct {
 	*webpage.Page
 	app      *app
 	stateDir string
+	store    *store.Store
 	guard    *access.Guard
 	run      status.Run
+	lines    webLines
+	allows   sync.Mutex // held while the fleet's file is changed
+	series   *series.Recorder
 	// now is the run, once it is ready; fleet the version of its file that runs.
 	now   atomic.Pointer[reloading]
 	fleet atomic.Pointer[config.Fleet]
@@ -42,11 +50,11 @@ var (
 )
 
 // web makes the page of a run. note writes to the journal.
-func (a *app) web(f *config.Fleet, stateDir string, run status.Run, person func(pid int) error, note func(journal.Event)) *web {
-	w := &web{app: a, stateDir: stateDir, run: run}
+func (a *app) web(f *config.Fleet, stateDir string, kept *store.Store, run status.Run, past *series.Recorder, person func(pid int) error, note func(journal.Event)) *web {
+	w := &web{app: a, stateDir: stateDir, store: kept, run: run, series: past}
 	w.guard = access.NewGuard(access.Options{Tokens: access.NewKeeper(stateDir, nil), Person: person, Fleet: stateDir, Log: a.log})
 	w.Page = webpage.New(webpage.Options{
-		Fleet: f.Name, Read: w, Act: w, Agents: newWebAgents(w), Approvals: &webApprovals{web: w}, Guard: w.guard, Book: once.Open(stateDir, nil), Note: note, Log: a.log,
+		Fleet: f.Name, Read: w, Act: w, Agents: newWebAgents(w), Approvals: &webApprovals{web: w}, Guard: w.guard, Book: once.Open(kept, nil), Note: note, Log: a.log,
 	})
 	w.use(f)
 	if err := changes.Sweep(stateDir, time.Now()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -91,6 +99,7 @@ func (w *web) Fleet(context.Context) (webpage.Fleet, error) {
 	f, now := w.fleet.Load(), time.Now()
 	all := status.Read(f, w.stateDir, w.live(), now)
 	beside(&all, w.stateDir, f.Agents, now)
+	w.lines.add(f, w.stateDir, &all, now)
 	shown := newStatusPage(all, w.app.ours(), now.Truncate(10*time.Second))
 	page := webpage.Fleet{Fleet: shown.Fleet, Summary: shown.Summary, Troubles: shown.Troubles, Group: map[string]string{}}
 	for _, a := range f.Agents {
@@ -112,6 +121,7 @@ func (w *web) Agent(_ context.Context, name string) (status.Agent, []status.Trou
 	one := *f
 	one.Agents = []*config.Agent{agent}
 	all := status.Read(&one, w.stateDir, w.live(), now)
+	w.lines.add(&one, w.stateDir, &all, now)
 	return all.Agents[0], all.Agents[0].Troubles(w.app.ours(), now.Truncate(10*time.Second)), nil
 }
 
@@ -263,11 +273,13 @@ func (w *web) Continue(ctx context.Context, agent, answer string) (string, error
 	if err := movedOn(ctx, w.fleet.Load(), a); err != nil {
 		w.app.log.Warn(err.Error(), "agent", agent)
 	}
-	if err := noteAnswer(w.fleet.Load(), agent, given, "a person on the page"); err != nil {
-		w.app.log.Warn("an answer is not in the journal", "agent", agent, "err", err)
-	}
 	said := agent + ": its queue continues, and " + strings.Join(meaning(given), ", ")
-	if s, err := w.reached(); err == nil && !slices.ContainsFunc(s.Snapshot(), func(a status.AgentState) bool { return a.Agent == agent && !a.Paused.IsZero() }) {
+	s, err := w.reached()
+	if err != nil {
+		return said, err
+	}
+	s.NoteAnswered(agent, foreign.Text(toldQueue(given, "a person on the page")))
+	if !slices.ContainsFunc(s.Snapshot(), func(a status.AgentState) bool { return a.Agent == agent && !a.Paused.IsZero() }) {
 		_, err = s.Resume(agent)
 		return said, err
 	}
@@ -298,19 +310,15 @@ func (w *web) runPage(ctx context.Context, s reloading, around *sync.WaitGroup) 
 
 // acting writes to the journal who acts by the page.
 type acting struct {
-	*journal.Journal
-	app *app
+	store *store.Store
+	log   *slog.Logger
 }
 
-func (a *app) journalFor(stateDir string) (acting, error) {
-	j, err := journal.Open(stateDir)
-	return acting{j, a}, err
-}
-
-func (j acting) note(e journal.Event) {
-	if err := j.Add(e); err != nil {
-		j.app.log.Error("who acts by the page is not in the journal", "what", e.Detail, "by", e.By, "err", err)
+// note returns when it is written down, so that the journal says who asked even if this
+// process dies.
+func (a acting) note(e journal.Event) {
+	err := a.store.Write(context.Background(), func(c *store.Change) error { return journal.Write(c, e) })
+	if err != nil {
+		a.log.Error("who acts by the page is not in the journal", "what", e.Detail, "by", e.By, "err", err)
 	}
 }
-
-func (j acting) close() { _ = j.Close() }

@@ -53,7 +53,7 @@ type webAgents struct {
 var _ webpage.AgentRead = (*webAgents)(nil)
 
 func newWebAgents(w *web) *webAgents {
-	return &webAgents{web: w, dead: map[string]*webLetters{}, window: window.New(func(ctx context.Context, agent string) (*attach.Viewer, error) {
+	return &webAgents{web: w, dead: map[string]*webLetters{}, window: window.New(w.stateDir, func(ctx context.Context, agent string) (*attach.Viewer, error) {
 		dir, err := runtimeDir(w.fleet.Load())
 		if err != nil {
 			return nil, err
@@ -197,13 +197,17 @@ func (w *webAgents) Triggers(agent string) ([]webpage.Trigger, error) {
 		return nil, err
 	}
 	next := map[string]time.Time{}
-	for _, f := range firing.Next([]*config.Agent{a}, time.Now()) {
+	paused := firing.Paused{}
+	if s, err := w.reached(); err == nil {
+		paused = triggersPaused(s.Snapshot())
+	}
+	for _, f := range firing.Next([]*config.Agent{a}, paused, time.Now()) {
 		next[f.Trigger] = f.At
 	}
 	var all []webpage.Trigger
 	for i := range a.Triggers {
 		t := &a.Triggers[i]
-		all = append(all, webpage.Trigger{Name: t.Name, When: whenOf(t), Next: next[t.Name], Urgent: t.Urgent})
+		all = append(all, webpage.Trigger{Name: t.Name, When: whenOf(t, paused.Of(a.Name, t.Name)), Next: next[t.Name], Urgent: t.Urgent})
 	}
 	return all, nil
 }
@@ -327,7 +331,11 @@ func (w *webAgents) Series(_ context.Context, agent string, since, now time.Time
 		if err != nil {
 			return series.Past{}, fmt.Errorf("cannot read the series: %w", err)
 		}
-		names = past
+		for _, a := range w.fleet.Load().Agents {
+			past = append(past, a.Name)
+		}
+		slices.Sort(past)
+		names = slices.Compact(past)
 	}
-	return series.Look(w.stateDir, names, since, now, every)
+	return w.series.Look(names, since, now, every)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"heartbeat/orchestrator/account"
 	webpage "heartbeat/orchestrator/page"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -90,7 +92,7 @@ func budgetOf(of string, period usage.Period, most config.Allowance, sum usage.S
 
 // limits are how far the accounts' limits are used, as their clients have shown it last.
 func (w *web) limits(now time.Time) (all []webpage.Limit) {
-	kept, err := account.Read(w.stateDir)
+	kept, err := store.Get(context.Background(), w.store.Reader, account.Read)
 	if err != nil {
 		return nil // the scheduler says so
 	}

@@ -22,25 +22,28 @@ import (
 )
 
 type pageCmd struct {
-	Action string   `arg:"" enum:"link,tokens,revoke" help:"link, tokens or revoke."`
+	Action string   `arg:"" enum:"link,token,tokens,revoke" help:"link, token, tokens or revoke."`
 	Tokens []string `arg:"" optional:"" name:"token" help:"With revoke: names or ids of tokens."`
 	Role   string   `placeholder:"ROLE" enum:"look,act" default:"look" help:"With link: what its browser may do: look, or act, too (${default})."`
-	Name   string   `placeholder:"NAME" help:"With link: what its token is called, like phone; the journal names it with each act."`
+	Name   string   `placeholder:"NAME" help:"With link or token: what the token is called, like phone; the journal names it with each act."`
 	All    bool     `help:"With revoke: all tokens and links."`
+	tokenFlag
 }
 
 // Help implements kong's HelpProvider.
 func (pageCmd) Help() string {
 	return `The page shows the fleet in a browser, at the addresses of listen: that serve it;
-"heartbeat help page" has more. link prints an address that is good once, for ten
+"heartbeat help page" has more. link prints an address that works once, for ten
 minutes, and its QR code on a terminal: the browser that opens it gets a token, for 90
-days. tokens lists them. revoke ends some of them, at once. Sessions of agents can
-make and end none.
+days. token makes one for the command line, for 90 days, and shows it this once: it
+answers approvals where the file says approvals: {by: page}. tokens lists all. revoke
+ends some of them, at once. Sessions of agents can make and end none.
 
 Examples:
 
     heartbeat page link --name laptop
     heartbeat page link --role act --name phone
+    heartbeat page token --name laptop
     heartbeat page tokens
     heartbeat page revoke phone
     heartbeat page revoke --all`
@@ -50,8 +53,11 @@ func (c pageCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Action != "revoke" && (len(c.Tokens) > 0 || c.All) {
 		return nil, usagef("heartbeat page revoke NAME", "names and --all go with revoke")
 	}
-	if c.Action != "link" && (c.Name != "" || c.Role == string(access.Act)) {
-		return nil, usagef("heartbeat page link --role act --name phone", "--role and --name go with link")
+	if c.Action != "link" && (c.Name != "" && c.Action != "token" || c.Role == string(access.Act)) {
+		return nil, usagef("heartbeat page link --role act --name phone", "--role goes with link, --name with link or token")
+	}
+	if c.Name != "" && !isTokenName(c.Name) {
+		return nil, usagef("heartbeat page link --name phone", "--name: letters, digits and - _ . @ ' or spaces, at most 40, a letter or digit first")
 	}
 	f, err := a.knownFleet()
 	if err != nil {
@@ -65,13 +71,22 @@ func (c pageCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Action == "tokens" {
 		return c.tokens(keeper, a)
 	}
+	if c.Action != "link" || c.Role == string(access.Act) {
+		if err := c.mayHand(a, f, keeper); err != nil {
+			return nil, fmt.Errorf("cannot %s: %w", c.act(), err)
+		}
+	}
 	if c.Action == "revoke" {
 		return c.revoke(keeper)
 	}
 	if stateDir, err = owner.Claim(f); err != nil {
 		return nil, err
 	}
-	res, err := c.link(f, access.NewKeeper(stateDir, nil), a.ours())
+	keeper = access.NewKeeper(stateDir, nil)
+	if c.Action == "token" {
+		return c.command(keeper, a.ours())
+	}
+	res, err := c.link(f, keeper, a.ours())
 	if _, asked := askStatus(ctx, f); err == nil && errors.Is(asked, control.ErrNotRunning) {
 		a.warn("nobody serves the page now: " + a.ours() + " run does")
 	}
@@ -101,10 +116,7 @@ type pageLink struct {
 }
 
 func (c pageCmd) link(f *config.Fleet, keeper *access.Keeper, ours string) (result, error) {
-	if c.Name != "" && !isTokenName(c.Name) {
-		return nil, usagef("heartbeat page link --name phone", "--name: letters, digits and - _ . @ ' or spaces, at most 40, a letter or digit first")
-	}
-	base, err := pageAddress(f)
+	base, err := pageAddress(f, keeper)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +131,8 @@ func (c pageCmd) link(f *config.Fleet, keeper *access.Keeper, ours string) (resu
 }
 
 // pageAddress is where people find the page of a fleet: as its file says or, where it
-// does not, at the first address that serves it.
-func pageAddress(f *config.Fleet) (string, error) {
+// does not, at the first address that serves it; on this machine alone by the fleet's own name.
+func pageAddress(f *config.Fleet, keeper *access.Keeper) (string, error) {
 	if f.Page.Address != nil {
 		return f.Page.Address.String(), nil
 	}
@@ -130,6 +142,10 @@ func pageAddress(f *config.Fleet) (string, error) {
 		case !slices.Contains(l.Serves, config.ServesPage):
 		case l.Network == "unix":
 			socket = cmp.Or(socket, l.Address)
+		case l.Local():
+			host, err := keeper.Host()
+			_, port, _ := net.SplitHostPort(l.Address)
+			return "http://" + net.JoinHostPort(host, port), err
 		default:
 			return "http://" + reachable(l.Address), nil
 		}
@@ -137,7 +153,7 @@ func pageAddress(f *config.Fleet) (string, error) {
 	if socket != "" {
 		return "", &failure{
 			exitError, "for a proxy before it write, at the top of the file, page: {address: \"https://NAME\", proxies: [socket]}; open: true beside the socket lets your own user look without a link",
-			fmt.Errorf("cannot make a link: the page is served at the socket %s alone, and nothing says by which name a browser finds it", socket),
+			fmt.Errorf("cannot make a link: the page is served at the socket %s alone, and nothing says what name a browser finds it by", socket),
 		}
 	}
 	return "", &failure{exitError, `write, at the top of the file, listen: [{address: ":8322", serve: [page]}]`, errors.New("cannot make a link: no address serves the page")}
@@ -164,7 +180,15 @@ func (l pageLink) text(p *page) {
 	if p.reset != "" { // a terminal with colours
 		p.qr(l.URL)
 	}
-	p.saidf("Good once, until %s: its browser is %q then, and may %s.", l.Until.Local().Format("15:04"), l.Name, string(l.Role))
+	p.saidf("Works once, until %s. The browser that opens it is called %q and %s.", l.Until.Local().Format("15:04"), l.Name, may(l.Role))
+}
+
+// may says what a role lets a browser do.
+func may(r access.Role) string {
+	if r == access.Act {
+		return "can control the fleet"
+	}
+	return "can look"
 }
 
 // qr adds a text as a QR code: two rows of it in a line, dark on light whatever the
@@ -198,6 +222,28 @@ func (p *page) qr(text string) {
 
 // inkOnPaper is black on white.
 const inkOnPaper = "\x1b[38;5;16;48;5;231m"
+
+// commandToken is a token for the command line, which is shown once.
+type commandToken struct {
+	Secret string `json:"token"`
+	access.Token
+}
+
+func (c pageCmd) command(keeper *access.Keeper, ours string) (result, error) {
+	secret, made, err := keeper.Command(c.Name)
+	if errors.Is(err, access.ErrMany) {
+		return nil, &failure{exitError, ours + " page revoke NAME", err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return commandToken{secret, made}, nil
+}
+
+func (t commandToken) text(p *page) {
+	p.printf("%s\n\n", t.Secret)
+	p.saidf("This is %q, good until %s, and is shown this once: keep it where no agent can read it, such as a password manager. heartbeat has no copy. approve and reject ask for it where the file says approvals: {by: page}.", t.Name, t.Until.Local().Format("2006-01-02"))
+}
 
 // pageTokens are those that are good.
 type pageTokens struct {

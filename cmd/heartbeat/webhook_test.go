@@ -77,6 +77,7 @@ agents:
 func TestAnIssueBecomesAPrompt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	hooked := strings.Replace(hooked, "      match:", "      key: \"{{.JSON.issue.number}}\"\n      match:", 1)
 	w.put("heartbeat.yaml", hooked)
 	if o := w.run("doctor"); o.status != exitError || !strings.Contains(o.stdout, "secret-unreadable") {
 		t.Errorf("nobody says that there is no secret: %+v", o)
@@ -106,13 +107,36 @@ func TestAnIssueBecomesAPrompt(t *testing.T) {
 			t.Errorf("what a stranger wrote reaches the terminal: %q", out)
 		}
 	}
-	if out := w.ok("status"); !strings.Contains(out, "trigger issues has failed") || !strings.Contains(out, `no entry for key "issue"`) {
+	if out := w.ok("status"); !strings.Contains(out, "webhook issues has refused 1 request of GitHub: no prompt, or no key, can be made of it: cannot make the key: there is no") || !strings.Contains(strings.Join(strings.Fields(out), " "), "there is no .JSON.issue.number") {
 		t.Errorf("status does not tell of a request that makes no prompt:\n%s", out)
+	}
+	// The sender's secret is another one: status, doctor and events said nothing.
+	w.put("secret", "another secret than the sender's\n")
+	for range 3 {
+		if code, _ := w.deliver("hooks.sock", "/github", issue, "d-1"); code != 401 {
+			t.Errorf("a wrong secret: %d", code)
+		}
+	}
+	const told = "webhook issues has refused 3 requests of GitHub: signed with another secret than that of secret-file"
+	o := w.run("doctor")
+	for name, out := range map[string]string{
+		"status": w.ok("status"), "doctor": o.stdout, "status -o json": w.ok("status", "-o", "json"), "events": strings.ReplaceAll(w.ok("events"), "1 request of", "3 requests of"),
+	} {
+		if out = strings.Join(strings.Fields(out), " "); !strings.Contains(out, told) || strings.Contains(out, testSecret) || strings.Contains(out, "sha256=") {
+			t.Errorf("%s does not tell of a wrong secret:\n%s", name, out)
+		}
+	}
+	w.put("secret", testSecret+"\n")
+	if code, _ := w.deliver("hooks.sock", "/github", issue, "d-1"); code != 200 {
+		t.Errorf("put right: %d", code)
+	}
+	if out := w.ok("status"); strings.Contains(out, "has refused") {
+		t.Errorf("status still tells of it:\n%s", out)
 	}
 	w.put("heartbeat.yaml", strings.Replace(hooked, "unix:hooks.sock", "unix:gone/hooks.sock", 1))
 	w.ok("reload")
 	until(t, "status tells", func() bool {
-		return strings.Contains(w.ok("status"), "! this fleet: requests have not been accepted for")
+		return strings.Contains(w.ok("status"), "! this fleet: webhooks and metrics have been down for")
 	})
 	if o := w.run("doctor"); !strings.Contains(o.stdout, "not-listening") {
 		t.Errorf("doctor does not: %+v", o)

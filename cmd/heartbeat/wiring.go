@@ -9,6 +9,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator/notify"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/workspace"
 )
@@ -50,7 +51,7 @@ func (a *app) warnOf(f *config.Fleet) {
 	}
 }
 
-// warnOfAnew says which triggers will begin anew once the file is run.
+// warnOfAnew says which triggers will start over once the file is run.
 func (a *app) warnOfAnew(f *config.Fleet) {
 	for _, n := range owner.BeginAnew(f) {
 		a.warn(n.String() + "; " + n.Hint())
@@ -78,21 +79,34 @@ const mostForeign = 10
 // warnOfForeign says what an agent's directory tells the client in addition to
 // ours.
 func (a *app) warnOfForeign(p *workspace.Plan) {
-	if len(p.Foreign) == 0 {
+	if len(p.Foreign) > 0 {
+		a.warn(fmt.Sprintf("agent %q: its directory has settings of its own, which count beside ours: %s; `settings: only` starts its sessions without them",
+			p.Agent.Name, foreignOf(p, p.Foreign)))
+	}
+	if len(p.Timed) == 0 {
 		return
 	}
+	who := "its sessions do not get them, but a claude that you start there does"
+	if p.Timetable {
+		who = "its sessions get them, as permissions.allow names a tool of the client's timetable"
+	}
+	a.warn(fmt.Sprintf("agent %q: its directory has prompts that Claude Code gives itself, as if you had typed them: %s; %s",
+		p.Agent.Name, foreignOf(p, p.Timed), who))
+}
+
+// foreignOf is what files of an agent's directory say, on one line.
+func foreignOf(p *workspace.Plan, all []preflight.Foreign) string {
 	var says []string
-	for _, f := range p.Foreign[:min(len(p.Foreign), mostForeign)] {
+	for _, f := range all[:min(len(all), mostForeign)] {
 		if rel, err := filepath.Rel(p.Agent.Dir, f.File); err == nil {
 			f.File = rel
 		}
 		says = append(says, f.String())
 	}
-	if more := len(p.Foreign) - mostForeign; more > 0 {
+	if more := len(all) - mostForeign; more > 0 {
 		says = append(says, fmt.Sprintf("and %d more", more))
 	}
-	a.warn(fmt.Sprintf("agent %q: its directory has settings of its own, which count beside ours: %s; `settings: only` starts its sessions without them",
-		p.Agent.Name, strings.Join(says, "; ")))
+	return strings.Join(says, "; ")
 }
 
 // chooseAgents returns the named agents, or all of them.

@@ -141,7 +141,7 @@ func TestUnapplyAfterAMove(t *testing.T) {
 				!strings.Contains(o.stderr, `agent "broken": cannot look for our hooks`) {
 				t.Errorf("lost %v, dry run %v: %+v", lost, dry, o)
 			}
-			if hooked := strings.Contains(w.get("two/triage/.claude/settings.json"), " hook\""); hooked != dry {
+			if hooked := strings.Contains(w.get("two/triage/.claude/settings.json"), " hook; test "); hooked != dry {
 				t.Errorf("lost %v, dry run %v, and our hooks are there: %v", lost, dry, hooked)
 			}
 		}

@@ -23,7 +23,7 @@ import (
 func TestSentencesAreWrapped(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	event := journal.Event{At: now, Agent: "agent-with-name-1", Kind: journal.Ended, Reason: "start-timeout (no SessionStart within 30s; the client asks whether the folder is trusted)"}
+	event := journal.Event{At: now, Agent: "agent-with-name-1", Kind: journal.Ended, Reason: "start-timeout (the client did not begin within 30s; the client asks whether the folder is trusted)"}
 	for name, r := range map[string]interface{ text(*page) }{
 		"usage":             spending{Since: now, ListPrice: true, WholeSince: now, Rows: []usage.Row{{Key: "a"}}, Total: usage.Sum{Unseen: 2, Unpriced: 2, Guessed: 2}},
 		"series":            happenings{Since: now},

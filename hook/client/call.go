@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"heartbeat/hook/foreign"
 )
 
 // Call is a call of a tool, as the transcript has it. Rule is the allow rule that
@@ -31,13 +33,13 @@ func denied(line []byte) (ids []string) {
 		return nil
 	}
 	content := message("user", line)
-	var blocks []struct {
+	blocks, err := foreign.List[struct {
 		Type    string          `json:"type"`
 		UseID   string          `json:"tool_use_id"`
 		IsError bool            `json:"is_error"`
 		Content json.RawMessage `json:"content"`
-	}
-	if content == nil || json.Unmarshal(content, &blocks) != nil {
+	}](content)
+	if err != nil {
 		return nil
 	}
 	for _, b := range blocks {
@@ -72,26 +74,80 @@ func calls(line []byte) (begun []Call, ended []string) {
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
 	}
-	var blocks []struct {
-		Type  string `json:"type"`
-		ID    string `json:"id"`
-		Name  string `json:"name"`
-		UseID string `json:"tool_use_id"`
-		Input struct {
-			Command any `json:"command"`
-		} `json:"input"`
+	if json.Unmarshal(line, &r) != nil || r.Sidechain {
+		return nil, nil
 	}
-	if json.Unmarshal(line, &r) != nil || r.Sidechain || json.Unmarshal(r.Message.Content, &blocks) != nil {
+	blocks, err := foreign.List[struct {
+		Type  string          `json:"type"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		UseID string          `json:"tool_use_id"`
+		Input json.RawMessage `json:"input"`
+	}](r.Message.Content)
+	if err != nil {
 		return nil, nil
 	}
 	for _, b := range blocks {
 		switch {
 		case b.Type == "tool_use" && b.ID != "":
-			command, _ := b.Input.Command.(string)
-			begun = append(begun, Call{b.ID, b.Name, AllowRule(b.Name, command)})
+			begun = append(begun, Call{b.ID, b.Name, AllowRule(b.Name, commandOf(b.Input))})
 		case b.Type == "tool_result" && b.UseID != "":
 			ended = append(ended, b.UseID)
 		}
 	}
 	return begun, ended
+}
+
+// names reads which calls of a line have a text in what they are called with, by their ids.
+func names(line []byte, text string) (ids []string) {
+	if !bytes.Contains(line, []byte(`"tool_use"`)) {
+		return nil
+	}
+	blocks, err := foreign.List[struct {
+		Type  string          `json:"type"`
+		ID    string          `json:"id"`
+		Input json.RawMessage `json:"input"`
+	}](message("assistant", line))
+	if err != nil {
+		return nil
+	}
+	for _, b := range blocks {
+		if b.Type == "tool_use" && b.ID != "" && bytes.Contains(b.Input, []byte(text)) {
+			ids = append(ids, b.ID)
+		}
+	}
+	return ids
+}
+
+// worked reads which calls of a line have a result that is no error, by their ids: what was
+// refused, what failed and what there is no tool for is an error (2.1.329).
+func worked(line []byte) (ids []string) {
+	if !bytes.Contains(line, []byte(`"tool_result"`)) {
+		return nil
+	}
+	blocks, err := foreign.List[struct {
+		Type    string `json:"type"`
+		UseID   string `json:"tool_use_id"`
+		IsError bool   `json:"is_error"`
+	}](message("user", line))
+	if err != nil {
+		return nil
+	}
+	for _, b := range blocks {
+		if b.Type == "tool_result" && b.UseID != "" && !b.IsError {
+			ids = append(ids, b.UseID)
+		}
+	}
+	return ids
+}
+
+// commandOf returns the command that a tool is called with, or "".
+func commandOf(input json.RawMessage) (command string) {
+	var says struct {
+		Command json.RawMessage `json:"command"`
+	}
+	if json.Unmarshal(input, &says) != nil || json.Unmarshal(says.Command, &command) != nil {
+		return ""
+	}
+	return command
 }

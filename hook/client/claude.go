@@ -19,7 +19,7 @@ const (
 var Claude = Client{
 	Name:     "Claude Code",
 	Program:  "claude",
-	Versions: Versions{Measured: "2.1.329", Oldest: "2.1.270", Of: versionOf},
+	Versions: Versions{Measured: "2.1.329", Oldest: "2.1.270", Newest: "2.1.332", Of: versionOf},
 	Hooks: Hooks{
 		Known: []string{
 			PreToolUse, "PostToolUse", "PostToolUseFailure", "PostToolBatch", Notification,
@@ -68,10 +68,10 @@ var Claude = Client{
 	Transcript: Transcript{
 		Behind: 2 * time.Second, Folder: "projects",
 		HandedOver: handedOver, Asked: asked, Answered: answered, Version: writtenBy, Begun: begun,
-		Stopped: stopped, Spoke: spoke, Queued: queued, Spending: spending, Subagents: subagents, Refused: refused, Calls: calls, Denied: denied,
+		Stopped: stopped, Spoke: spoke, Queued: queued, Spending: spending, Subagents: subagents, Refused: refused, Calls: calls, Names: names, Worked: worked, Denied: denied, Stray: stray,
 	},
 	Settings: Settings{
-		Folder: ".claude", File: "settings.json", Local: "settings.local.json", Servers: ".mcp.json",
+		Folder: ".claude", File: "settings.json", Local: "settings.local.json", Servers: ".mcp.json", Timed: "scheduled_tasks.json", ServerLogs: serverLogs, ServerLog: serverLog, ServerSaid: serverSaid,
 		Managed: managed, Own: ownFile, Login: ".credentials.json", Profiles: profiles,
 		Harmless: []string{
 			"$schema", "attribution", "includeCoAuthoredBy", "includeGitInstructions", "cleanupPeriodDays", "respectGitignore",
@@ -103,7 +103,10 @@ var Claude = Client{
 		// With a key it repeats a refused request ten times, over 3 minutes, and each
 		// one counts; a subscription's limit it does not repeat.
 		Keyed: []string{"CLAUDE_CODE_MAX_RETRIES=2"},
-		Still: "DISABLE_AUTOUPDATER=1",
+		// With them it repeats a refused request up to 300 times, or waits for a limit to
+		// end, and calls no hook meanwhile (2.1.301).
+		Dropped: []string{"CLAUDE_CODE_RETRY_WATCHDOG", "CLAUDE_CODE_RETRY_WATCHDOG_*"},
+		Still:   "DISABLE_AUTOUPDATER=1", Untimed: "CLAUDE_CODE_DISABLE_CRON=1",
 		Quiet: []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
 		// It sets them for its tools and hooks, or reads them to find out whether
 		// it is nested.
@@ -152,19 +155,24 @@ var Claude = Client{
 			{Shows: []string{"Allow external CLAUDE.md file imports?", confirm}, What: "whether CLAUDE.md may import files from outside", Do: runThere},
 			{Shows: []string{"Settings Error", confirm}, What: "what to do about settings that it cannot read", Type: "doctor"},
 			{Shows: []string{"Settings Warning", confirm}, What: "what to do about settings that it refuses", Type: "doctor"},
-			{Shows: []string{"Bypass Permissions mode", confirm}, What: "whether permissions are to be bypassed", Type: "doctor"},
+			{Shows: []string{"Bypass Permissions mode", confirm}, What: "whether to bypass permissions", Type: "doctor"},
 			{Shows: []string{"Choose the text style", "Dark mode"}, What: "how it is to look: it was never started", Do: "run {client} once and go through its first screens"},
 			{Shows: []string{confirm, "Esc to cancel"}, What: "something that is not known here", Do: runThere},
 		},
 	},
-	Modes:   []string{"acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"},
+	Modes: []string{"acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"},
+	Attended: map[string]string{
+		"auto": "a person is asked about compound commands",
+		"plan": "nothing may change a file until a person approves a plan",
+	},
+	Beside:  beside,
 	Carries: carriedByArgument,
 	Untold: []string{
 		"that its hooks are turned off: the model works all the same",
 		"that a person has pressed ESC in a turn, or that a stream hangs",
 		"that it had a prompt, where it is killed at once: the transcript may lack it",
 		"what a Stop hook of somebody else says at the same Stop, until that has ended",
-		"of which account a failure is, and when a limit ends, but in words for people",
+		"what account a failure is about, and when a limit ends, but in words for people",
 	},
 }
 

@@ -32,8 +32,12 @@ type Client struct {
 	// StatusLine reads what it tells the command of its status line; nil: it has
 	// none. The error is ErrNoStatusLine.
 	StatusLine func(data []byte, now time.Time) (StatusLine, error)
-	// Modes are its permission modes.
-	Modes []string
+	// Modes are its permission modes, Attended those of them in which it waits for a person,
+	// and what for.
+	Modes    []string
+	Attended map[string]string
+	// Beside are its tools that act beside the prompt (see Shut).
+	Beside []Beside
 	// Carries reports whether a text reaches the model unchanged when it is passed
 	// as the prompt argument.
 	Carries func(text string) bool
@@ -44,9 +48,9 @@ type Client struct {
 
 // Versions are those that we rely on.
 type Versions struct {
-	// Measured is the version with which all of this was measured, Oldest the oldest that
-	// is tried and does what we rely on (orchestrator/probe).
-	Measured, Oldest string
+	// Measured is the version with which all of this was measured, Oldest and Newest the
+	// oldest and the newest that were tried and do what we rely on (orchestrator/probe).
+	Measured, Oldest, Newest string
 	// Of reads what it prints when asked for its version; "": that is no version.
 	Of func(printed string) string
 }
@@ -138,8 +142,16 @@ type Transcript struct {
 	Subagents func(transcript string) string
 	// Calls reads which tools a line calls, and the calls of which it has the results.
 	Calls func(line []byte) (begun []Call, ended []string)
+	// Names reads which calls of a line have a text in what they are called with, by their
+	// ids; JSON must not escape it.
+	Names func(line []byte, text string) (ids []string)
+	// Worked reads which calls of a line have a result that is no error, by their ids.
+	Worked func(line []byte) (ids []string)
 	// Denied reads which calls were refused because no rule allows them, by their ids.
 	Denied func(line []byte) (ids []string)
+	// Stray reads a prompt that neither a person nor who started the client has given it, or
+	// nil.
+	Stray func(line []byte) *Stray
 	// Refused reads a request that the API refused for good, or nil.
 	Refused func(line []byte) *Refusal
 	// Failed names what ended a turn, for a client that has no StopFailure.
@@ -184,8 +196,15 @@ type Settings struct {
 	// of logins that it shares with other programs of its maker.
 	Login    string
 	Profiles func(get Getter) string
-	// Servers is the name of the file that names servers.
-	Servers string
+	// Servers is the name of the file that names servers, Timed that of the one in Folder
+	// by which the client gives a session prompts at times.
+	Servers, Timed string
+	// ServerLogs is the folder of the logs of a project's servers, on a system and for a
+	// client with an environment; in it are folders whose names are ServerLog and a
+	// server's, with files that ServerSaid reads, line by line.
+	ServerLogs func(system string, get Getter, transcript string) string
+	ServerLog  string
+	ServerSaid func(line []byte) (session string, says ServerSaying, why string)
 	// Harmless are keys for looks and the model, and keys that restrict what a
 	// session may do.
 	Harmless []string
@@ -254,8 +273,12 @@ type Variables struct {
 	// Session are NAME=VALUE for each session, Defaults those that apply if nothing
 	// else is set, Keyed the same where a key or a token in its place is used.
 	Session, Defaults, Keyed []string
-	// Still is NAME=VALUE with which it does not update itself.
-	Still string
+	// Still is NAME=VALUE with which it does not update itself, Untimed the same with
+	// which it has no timetable, neither its tools' nor a directory's (Settings.Timed).
+	Still, Untimed string
+	// Dropped are patterns (path.Match) of those that sessions do not inherit from us: an
+	// agent's env may set them.
+	Dropped []string
 	// Quiet are NAME=VALUE that keep it from contacting anybody, for a question to
 	// the program itself.
 	Quiet []string
@@ -285,8 +308,14 @@ func (v Variables) Access(name string) bool {
 }
 
 // LogsIn reports whether the client may log in by a variable (Logins).
-func (v Variables) LogsIn(name string) bool {
-	return slices.ContainsFunc(v.Logins, func(pattern string) bool {
+func (v Variables) LogsIn(name string) bool { return matches(v.Logins, name) }
+
+// Drops reports whether sessions do not inherit a variable (Dropped).
+func (v Variables) Drops(name string) bool { return matches(v.Dropped, name) }
+
+// matches reports whether a name matches one of the patterns.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := path.Match(pattern, name)
 		return ok && err == nil
 	})

@@ -13,7 +13,7 @@ import (
 // event for failures and none for permissions, and wraps what hooks say.
 var codex = Client{
 	Name:     "Codex CLI",
-	Versions: Versions{Measured: "0.169.0", Oldest: "0.169.0", Of: func(printed string) string { return strings.TrimPrefix(printed, "codex-cli ") }},
+	Versions: Versions{Measured: "0.169.0", Oldest: "0.169.0", Newest: "0.169.0", Of: func(printed string) string { return strings.TrimPrefix(printed, "codex-cli ") }},
 	Hooks: Hooks{
 		Known:     []string{SessionStart, UserPromptSubmit, Stop, SessionEnd},
 		Installed: []string{SessionStart, UserPromptSubmit, Stop, SessionEnd},

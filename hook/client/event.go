@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"heartbeat/hook/foreign"
 )
 
 // Event is what a hook's payload says, as far as it matters to us. A field that is
@@ -44,6 +46,17 @@ func (t Task) Running() bool {
 		return false
 	}
 	return true
+}
+
+// Running returns the background tasks that have not ended, as "type: description".
+func (e *Event) Running() []string {
+	var names []string
+	for _, t := range e.Tasks {
+		if t.Running() {
+			names = append(names, foreign.Short(t.Kind+": "+t.Description, 200))
+		}
+	}
+	return names
 }
 
 // Tool is a call of a tool: its name, and what a person recognises it by.

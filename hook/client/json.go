@@ -31,7 +31,7 @@ func (r jsonReader) object(field func(key string) error) (bool, error) {
 		}
 		key, ok, err := r.text(maxKey)
 		if err == nil && !ok {
-			err = errors.New("a key is no string")
+			err = errors.New("a key is not a string")
 		}
 		if err == nil {
 			err = r.expect(':')

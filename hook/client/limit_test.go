@@ -16,7 +16,8 @@ func TestWhatALimitIsSaidToBe(t *testing.T) {
 		"You've hit your weekly limit · resets Nov 25, 10:30pm (America/New_York)":                     {Month: time.November, Day: 25, Hour: 22, Minute: 30, Zone: "America/New_York", Window: 7 * 24 * time.Hour},
 		"You've hit your Opus limit · resets Jan 2, 2027, 9am (Asia/Kolkata)":                          {Month: time.January, Day: 2, Year: 2027, Hour: 9, Zone: "Asia/Kolkata", Window: 7 * 24 * time.Hour, Model: true},
 		"You're out of usage credits · resets 12pm (Asia/Kathmandu)":                                   {Hour: 12, Zone: "Asia/Kathmandu"},
-		"You've hit your 5-hour limit · resets 3\u202fpm (UTC)":                                        {}, // 2.1.329 takes the blank out
+		"You've hit your 5-hour limit · resets 10pm (UTC)":                                             {Hour: 22, Zone: "UTC", Window: 5 * time.Hour}, // so since 2.1.312
+		"You've hit your 5-hour limit · resets 3\u202fpm (UTC)":                                        {},                                             // 2.1.329 takes the blank out
 		"Claude usage limit reached. Your limit will reset at 3pm (America/Los_Angeles).":              {Hour: 15, Zone: "America/Los_Angeles"},
 		"You've hit your org's monthly spend limit · your weekly limit resets 1:59pm (UTC) · raise it": {Hour: 13, Minute: 59, Zone: "UTC", Window: 7 * 24 * time.Hour},
 		"You've hit your limit · resets 11:59pm":                                                       {Hour: 23, Minute: 59},

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"heartbeat/hook/foreign"
 )
 
 // Tokens counts the tokens of calls of the model by the class in which they are billed.
@@ -92,20 +94,15 @@ func spending(line []byte) (s Spending, tells bool) {
 	return s, false
 }
 
-// spendingLine is what a line of the transcript holds of that.
+// spendingLine is what a line of the transcript holds about spending.
 type spendingLine struct {
-	Type      string  `json:"type"`
-	Timestamp string  `json:"timestamp"`
-	Summary   bool    `json:"isCompactSummary"`
-	Total     float64 `json:"totalCostUSD"`
-	Guessed   bool    `json:"hasUnknownModelCost"`
-	Models    map[string]struct {
-		Input      float64 `json:"inputTokens"`
-		Output     float64 `json:"outputTokens"`
-		CacheRead  float64 `json:"cacheReadInputTokens"`
-		CacheWrite float64 `json:"cacheCreationInputTokens"`
-	} `json:"modelUsage"`
-	Message struct {
+	Type      string          `json:"type"`
+	Timestamp string          `json:"timestamp"`
+	Summary   bool            `json:"isCompactSummary"`
+	Total     float64         `json:"totalCostUSD"`
+	Guessed   bool            `json:"hasUnknownModelCost"`
+	Models    json.RawMessage `json:"modelUsage"`
+	Message   struct {
 		ID      string          `json:"id"`
 		Model   string          `json:"model"`
 		Content json.RawMessage `json:"content"`
@@ -127,7 +124,16 @@ func readSpending(line []byte) (s Spending, tells bool) {
 	switch {
 	case r.Type == "cost-state":
 		s.Cost, s.Guessed = within(r.Total, maxCost), r.Guessed
-		for _, m := range r.Models {
+		var models map[string]struct {
+			Input      float64 `json:"inputTokens"`
+			Output     float64 `json:"outputTokens"`
+			CacheRead  float64 `json:"cacheReadInputTokens"`
+			CacheWrite float64 `json:"cacheCreationInputTokens"`
+		}
+		if len(r.Models) > 0 && foreign.Unmarshal(r.Models, &models) != nil {
+			return s, false
+		}
+		for _, m := range models {
 			s.Whole = s.Whole.Plus(Tokens{whole(m.Input), whole(m.Output), whole(m.CacheRead), whole(m.CacheWrite)})
 		}
 		return s, s.Cost > 0

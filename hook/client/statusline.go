@@ -68,7 +68,7 @@ const (
 )
 
 // ErrNoStatusLine means that a text is not what a client writes to its status line.
-var ErrNoStatusLine = errors.New("it is no status line's")
+var ErrNoStatusLine = errors.New("it is not a status line's")
 
 // readStatusLine: the fields of 2.1.329. resets_at is in seconds since 1970;
 // rate_limits is there with an OAuth token only, context_window.current_usage null

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"heartbeat/hook/foreign"
 )
 
 // Feedback begins the user message that holds a Stop hook's text.
@@ -36,11 +38,11 @@ func texts(content json.RawMessage) []string {
 	if json.Unmarshal(content, &one) == nil {
 		return []string{one}
 	}
-	var blocks []struct {
+	blocks, err := foreign.List[struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
-	}
-	if json.Unmarshal(content, &blocks) != nil {
+	}](content)
+	if err != nil {
 		return nil
 	}
 	var all []string
@@ -94,8 +96,8 @@ func answered(line []byte) (is bool, words []string, tool bool) {
 	if content == nil {
 		return false, nil, false
 	}
-	var blocks []struct{ Type string }
-	tool = json.Unmarshal(content, &blocks) == nil &&
+	blocks, err := foreign.List[struct{ Type string }](content)
+	tool = err == nil &&
 		slices.ContainsFunc(blocks, func(b struct{ Type string }) bool { return b.Type == "tool_use" })
 	return true, texts(content), tool
 }

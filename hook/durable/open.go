@@ -28,6 +28,16 @@ func Open(path string) (*Folder, error) {
 	return &Folder{root: root, path: path}, nil
 }
 
+// Within runs do on the directory path, opened as by OpenBelow.
+func Within(dir, path string, do func(f *Folder) error) error {
+	f, err := OpenBelow(dir, path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // nothing in it waits to be written
+	return do(f)
+}
+
 // OpenBelow opens path, a directory at dir or below it, where others may change
 // what is there: neither dir nor anything below it may be a link. A path elsewhere,
 // or without a dir, is opened as by Open. An error matches ErrNotFolder or

@@ -63,6 +63,14 @@ func Short(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
+// Cut returns at most limit bytes of a text without splitting a character.
+func Cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
+}
+
 // Lines returns the lines of a text, without their ends and with U+FFFD in place of
 // what acts; tabs remain. The caller must make sure that none can pass for a line
 // of ours: by indenting them, if other lines are printed beside them.

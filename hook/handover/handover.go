@@ -1,7 +1,7 @@
 // Package handover decides what text a session is given and what proves that it
 // arrived: an entry as the model sees it, and what the client's transcript shows of
 // it and of the Stops. It reads transcripts, which belong to the client but which
-// the agent can write, with limits, and writes nothing.
+// the agent can write, with limits, and writes nothing but the files that carry long prompts.
 package handover
 
 import (
@@ -22,6 +22,9 @@ import (
 // GoOnPrompt is the prompt argument of a session that continues, in the same
 // conversation, an entry whose turn was ended by a failure of the API.
 const GoOnPrompt = "Go on with the task that was interrupted by a failure of the service, from where it stopped."
+
+// IdleTick is the text of a turn without an entry, as in heartbeat-rs.
+const IdleTick = "--- IDLE TICK ---"
 
 // KickoffPrompt is the prompt argument of a session that starts with its first
 // entry: a constant first line prevents a leading "/" or "-" from being read as a
@@ -89,6 +92,14 @@ func Of(f *inbox.InFlight) Proof {
 	}
 	return p
 }
+
+// ByFile reports whether a session was handed over no more of an entry than the name of a
+// file that has it.
+func ByFile(f *inbox.InFlight) bool { return f.File != "" }
+
+// FitsArgument reports whether a session can be started with an entry as its first prompt,
+// which needs no file.
+func FitsArgument(f inbox.InFlight) bool { return client.Claude.Carries(Whole(&f, f.Prompt())) }
 
 // In returns the proof in a transcript, if the entry's record names none.
 func (p Proof) In(transcript string) Proof {

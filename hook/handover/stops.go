@@ -1,12 +1,11 @@
 package handover
 
 import (
-	"path"
-	"strings"
 	"time"
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
+	"heartbeat/hook/settings"
 )
 
 // Stops reads what the Stops of a conversation left in its transcript: one record
@@ -46,7 +45,7 @@ func (s *Stops) next(mine string) (stop client.Stopping, found bool) {
 		if found = record != nil; !found {
 			return true
 		}
-		stop = record.Judge(mine, ours)
+		stop = record.Judge(mine, settings.Ours)
 		if !stop.Continued {
 			s.Over = s.Prompt
 		}
@@ -72,17 +71,6 @@ func (s *Stops) skip() {
 	if size := TranscriptSize(s.Path); size-s.Offset > MaxLook {
 		s.Offset, s.Prompt = size-MaxLook/2, "" // in the middle of a line, which is then no record
 	}
-}
-
-// ours reports whether a command line belongs to one of our hooks.
-func ours(command string) bool {
-	words := strings.Fields(command)
-	n := len(words)
-	if n < 2 || words[n-1] != "hook" {
-		return false
-	}
-	program := path.Base(strings.Trim(words[n-2], `'"`))
-	return program == "heartbeat-stop" || program == "heartbeat"
 }
 
 // Others reads all Stops in the transcript, and waits for one after which the

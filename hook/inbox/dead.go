@@ -240,7 +240,7 @@ func (q *Queue) CountDead(c *DeadCount) error {
 	var n, lost, textless int
 	last := c.LastLost
 	var oldest time.Time
-	anew, err := q.eachDead(&c.mark, countStep, func(_ []byte, d *DeadEntry) bool {
+	other, err := q.eachDead(&c.mark, countStep, func(_ []byte, d *DeadEntry) bool {
 		if d == nil {
 			return true
 		}
@@ -256,7 +256,7 @@ func (q *Queue) CountDead(c *DeadCount) error {
 		}
 		return true
 	})
-	if anew {
+	if other {
 		c.Entries, c.Lost, c.Textless, c.Oldest = 0, 0, 0, time.Time{}
 	}
 	if c.Oldest.IsZero() || !oldest.IsZero() && oldest.Before(c.Oldest) {
@@ -280,8 +280,8 @@ func (q *Queue) deadRecordMax() int64 { return 8*q.maxEntry + 64<<10 }
 
 // eachDead calls do for each line of the dead letters after a mark, and advances
 // the mark. d is nil for a line that is not a record; raw is nil as well for a line
-// too large to hold. anew is true when the mark belonged to another file.
-func (q *Queue) eachDead(m *Mark, most int64, do func(raw []byte, d *DeadEntry) bool) (anew bool, err error) {
+// too large to hold. other is true when the mark belonged to another file.
+func (q *Queue) eachDead(m *Mark, most int64, do func(raw []byte, d *DeadEntry) bool) (other bool, err error) {
 	file, err := q.dir.OpenFile(DeadFile, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		*m = Mark{}
@@ -295,7 +295,7 @@ func (q *Queue) eachDead(m *Mark, most int64, do func(raw []byte, d *DeadEntry) 
 	if err != nil {
 		return false, fmt.Errorf("cannot read the dead letters: %v", err)
 	}
-	if anew = m.file == nil || !os.SameFile(m.file, info) || info.Size() < m.at; anew {
+	if other = m.file == nil || !os.SameFile(m.file, info) || info.Size() < m.at; other {
 		m.at = 0
 	}
 	m.file = info
@@ -304,10 +304,10 @@ func (q *Queue) eachDead(m *Mark, most int64, do func(raw []byte, d *DeadEntry) 
 	for {
 		got, err := l.read()
 		if errors.Is(err, io.EOF) {
-			return anew, nil
+			return other, nil
 		}
 		if err != nil {
-			return anew, fmt.Errorf("cannot read the dead letters: %w", err)
+			return other, fmt.Errorf("cannot read the dead letters: %w", err)
 		}
 		if got.tooLarge {
 			got.raw = nil
@@ -320,7 +320,7 @@ func (q *Queue) eachDead(m *Mark, most int64, do func(raw []byte, d *DeadEntry) 
 			continue
 		}
 		if !do(got.raw, d) {
-			return anew, nil
+			return other, nil
 		}
 	}
 }

@@ -241,6 +241,9 @@ func (f *flight) offer(o Offering) {
 		f.Iteration = 1
 	}
 	f.Failure, f.DeliveredAt = "", time.Now().UTC()
+	if f.File != "" {
+		f.Unread = false // this one is not known yet
+	}
 }
 
 // writeFlight makes the record durable.

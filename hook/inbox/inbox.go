@@ -27,7 +27,7 @@
 // the cursor (the old cursor together with the outbox's record still says
 // acknowledged), the removal of .in-flight and .responded (a record that comes
 // back is told by the cursor), the sidecar .inbox-meta (an old one is valid for
-// its own offset, a lost one is made anew; while it carries the attempts of an
+// its own offset, a lost one is made again; while it carries the attempts of an
 // entry that is queued again, it is synced), the memory of ids (what it lacks
 // stands in the inbox).
 //
@@ -120,6 +120,7 @@ const (
 	Dropped     Reason = "dropped"     // a person dropped it from the queue
 	Cancelled   Reason = "cancelled"   // a person had its turn ended
 	OverBudget  Reason = "over-budget" // it has cost more than an entry may
+	Unread      Reason = "unread"      // its session has not read the file in which it was handed over, and no command line carries it
 	Lost        Reason = "lost"        // somebody else took it out of the inbox: another file, a cut
 	IDTaken     Reason = "id-taken"    // another prompt was accepted with its id before its time came
 
@@ -174,6 +175,8 @@ type Entry struct {
 	DeliveryID string
 	// Urgent is true for one of the urgent lane, which Start and End are offsets in.
 	Urgent bool
+	// Unread is that of its Tries: it is not handed over by a file again.
+	Unread bool
 }
 
 // InFlight is the content of .in-flight. The first five fields are
@@ -219,7 +222,7 @@ type InFlight struct {
 }
 
 // Repeat reports whether a session may have worked on an earlier attempt: then this
-// attempt's prompt must warn of that.
+// attempt's prompt must warn of it.
 func (f *InFlight) Repeat() bool { return f.Attempt > 1 && !f.Untouched }
 
 // Same reports whether g is the same offer as f and has no proof of arrival yet.
@@ -260,6 +263,9 @@ type Tries struct {
 	// none got it, or the service refused it before any tool ran. On a first
 	// attempt it means nothing.
 	Untouched bool `json:"untouched,omitempty"`
+	// Unread is true once a session was handed over the name of a file with it, and has not
+	// read that: it is to be the first prompt of another session.
+	Unread bool `json:"unread,omitempty"`
 }
 
 // Arrival is what a search for evidence found about an offer without proof.

@@ -11,7 +11,7 @@ type Interruption struct {
 	// Counts is false when the client never really ran the entry (API failure,
 	// dialog, start-up): then the repeat does not use up an attempt.
 	Counts bool
-	// Fatal says that the session died with the entry Delivery in work. Then an
+	// Fatal says that the session died while it worked on the entry Delivery. Then an
 	// interruption that Counts uses up an attempt of that entry even if nothing proves
 	// that it arrived: it may be what the client dies of.
 	Fatal bool
@@ -22,6 +22,9 @@ type Interruption struct {
 	// Finished, when not nil, returns the acknowledgement of an entry whose turn is
 	// demonstrably over; nil for any other.
 	Finished func(InFlight) *Acknowledgement
+	// Begins, when not nil, reports whether a session can be started with an entry as its
+	// first prompt; nil: with none.
+	Begins func(InFlight) bool
 	// Checked, when not nil, reports whether an entry is done only when a check has
 	// passed, whatever its record says.
 	Checked func(InFlight) bool

@@ -229,7 +229,7 @@ func relocated(s *source, c cursorState, m *meta, end int64) verdict {
 
 // lastDoneEnds reports whether a line equal to the one that was done last is that one:
 // it has its own id, or all that is remembered stands before it. Otherwise an equal
-// prompt may have been written anew.
+// prompt may have been written again.
 func lastDoneEnds(s *source, m *meta, end int64) bool {
 	return m.LastHasID || m.Ino == s.ino && sameHead(s, m) && s.sum(max(0, end-window), end) == m.Tail
 }

@@ -129,7 +129,7 @@ func (f *flight) own() {
 // not "" is stored.
 func (h *Held) Advance(s State, promptID string) (*InFlight, error) {
 	if s.rank() == 0 || s.rank() > Background.rank() {
-		return nil, fmt.Errorf("cannot record the state %q: it is none that can be advanced to", s)
+		return nil, fmt.Errorf("cannot record the state %q: an entry cannot be advanced to it", s)
 	}
 	return h.carrier().alter("record the state "+string(s)+" of", func(f *flight) error {
 		if s.rank() > f.State.rank() {
@@ -147,6 +147,16 @@ func (h *Held) Advance(s State, promptID string) (*InFlight, error) {
 func (h *Held) Fail(kind string) (*InFlight, error) {
 	return h.carrier().alter("record a failure of", func(f *flight) error {
 		f.Failure = kind
+		return nil
+	})
+}
+
+// Unread records that the session has not read the file in which it was handed over the
+// entry in flight: it cannot have worked on it, whatever tools it has called. Recover has
+// another session begin with it (Interruption.Begins).
+func (h *Held) Unread() (*InFlight, error) {
+	return h.carrier().alter("record that nobody has read", func(f *flight) error {
+		f.Unread = true
 		return nil
 	})
 }

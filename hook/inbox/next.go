@@ -78,6 +78,8 @@ func (h *heldLane) nextOf(v *view) (e *Entry, completed bool, err error) {
 		}
 		midline := v.verdict.midline && got.start == from
 		if e := h.entry(got, v.verdict.meta.Generation); e != nil && !midline {
+			r := v.verdict.meta.Requeued
+			e.Unread = r != nil && r.Unread && r.is(e.Start, e.DeliveryID, entryID(e.Raw))
 			return e, false, filing.flush()
 		}
 		if err := filing.skip(got, midline); err != nil {

@@ -22,7 +22,7 @@ type Obstacle struct {
 // Hidden is what an obstacle hides.
 type Hidden string
 
-// What is hidden: what is queued or in work, what was done, what was given up; or only what the
+// What is hidden: what is queued or worked on, what was done, what was given up; or only what the
 // queue finds in another way, too.
 const (
 	HidesQueue   Hidden = "queue"

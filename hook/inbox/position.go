@@ -265,7 +265,7 @@ func readOwn[T any](dir *durable.Folder, name string, most int64, parse func([]b
 	return v, v == nil, nil
 }
 
-// parseMeta returns nil for data that cannot be a sidecar: it is then made anew.
+// parseMeta returns nil for data that cannot be a sidecar: it is then made again.
 func parseMeta(data []byte) *meta {
 	var m meta
 	if json.Unmarshal(data, &m) != nil || m.Cursor < 0 || m.Generation <= 0 || len(m.Tail) != 2*sha256.Size ||

@@ -165,7 +165,9 @@ func TestAPowerCutAtAnyStep(t *testing.T) {
 				if testbed.Raced && policy != Retry {
 					t.Skip("each is one goroutine; half of them are for the run without the race detector alone")
 				}
-				if n := cutEverywhere(t, policy, strings.Fields(steps)); n < 60/testbed.Stride(thin) {
+				n := cutEverywhere(t, policy, strings.Fields(steps))
+				testbed.Played(t, testbed.PowerCuts, n)
+				if n < 60/testbed.Stride(thin) {
 					t.Errorf("only %d states were looked at", n)
 				}
 			})

@@ -141,6 +141,8 @@ func (h *heldLane) recoverFlight(v *view, i Interruption) (Outcome, error) {
 		return h.orphan(v, i, false)
 	case f.Failure != "" && i.Passes != nil && i.Passes(f.Failure):
 		return Kept, nil
+	case i.wasUnread(f):
+		return h.unread(v, i)
 	}
 	untaken, err := h.weigh(f, i)
 	if err != nil {
@@ -209,11 +211,44 @@ func (h *heldLane) orphan(v *view, i Interruption, untaken bool) (Outcome, error
 		return DeadLettered, h.bury(v, Poison, i)
 	}
 	if f.apart() { // it is first already, and no line of the queue
-		f.Tries = Tries{f.Attempt + 1, repeats, untouched}
-		f.State, f.Interrupted, f.Claim, f.Failure = Unproven, "", nil, ""
-		return LeftUnproven, h.own(f)
+		f.Tries = Tries{f.Attempt + 1, repeats, untouched, f.Unread}
+		return h.leaveUnproven(f)
 	}
-	return Requeued, h.requeue(v, Tries{f.Attempt, repeats, untouched})
+	return Requeued, h.requeue(v, Tries{f.Attempt, repeats, untouched, f.Unread})
+}
+
+// unread decides what becomes of an entry whose session has not read the file in which it was
+// handed over: the next session begins with it. Where none can, it is given up at once: by a
+// file it would not be read the next time either.
+func (h *heldLane) unread(v *view, i Interruption) (Outcome, error) {
+	f := v.flight
+	if i.Begins == nil || !i.Begins(f.InFlight) {
+		return DeadLettered, h.bury(v, Unread, i)
+	}
+	if f.Iteration > 1 || f.apart() {
+		return h.leaveUnproven(f)
+	}
+	t := f.Tries
+	t.Untouched = !f.Repeat() && f.State.rank() <= Taken.rank() // otherwise a tool has run, for whatever
+	return Requeued, h.requeue(v, t)
+}
+
+// leaveUnproven has the next session go on with an entry where it stands.
+func (h *heldLane) leaveUnproven(f *flight) (Outcome, error) {
+	f.State, f.Interrupted, f.Claim, f.Failure = Unproven, "", nil, ""
+	return LeftUnproven, h.own(f)
+}
+
+// wasUnread reports whether the entry's last session has ended without reading its file.
+func (i Interruption) wasUnread(f *flight) bool {
+	if f.File == "" || !f.Unread {
+		return false
+	}
+	if i.Arrived != nil { // it may have read it later
+		got := i.Arrived(f.InFlight)
+		f.Unread = got != Seen && got != Worked
+	}
+	return f.Unread
 }
 
 // ends says that an entry ends which was set aside once.

@@ -23,7 +23,9 @@ func (h *heldLane) withdraw() error {
 		f.State = Unproven
 		return h.writeFlight(f)
 	}
-	return h.requeue(v, Tries{f.Attempt - 1, f.Repeats, f.Untouched})
+	back := f.Tries
+	back.Attempt--
+	return h.requeue(v, back)
 }
 
 // TakeBack withdraws an offer that was not handed over, and reports whether it did:

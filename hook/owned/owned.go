@@ -18,6 +18,8 @@ import (
 
 // Error means that somebody else can change a file or folder.
 type Error struct {
+	// Path is the file or folder, where the caller did not name it; else "".
+	Path string
 	// Why says who can, on one line.
 	Why string
 	// Fix is what to type, as the beginning of a command line that ends with the
@@ -25,8 +27,13 @@ type Error struct {
 	Fix string
 }
 
-// Error returns Why.
-func (e *Error) Error() string { return e.Why }
+// Error returns Why, after the path.
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return e.Why
+	}
+	return e.Path + ": " + e.Why
+}
 
 // Check returns an *Error for a file that does not belong to this user or root, or
 // that others can write. A group that has only this user as its member, as systems
@@ -71,14 +78,89 @@ const mostLinks = 40
 // that others can write nothing is safe, except what belongs to us or root in a
 // sticky folder. What does not exist yet belongs to nobody: check again when it
 // exists.
-func CheckPlace(path string) error {
-	at, rest := "/", parts(path)
+func CheckPlace(path string) error { return checkPlace(path, keeps) }
+
+// CheckTree is CheckPlace and Check for a folder, and Check for paths that lie in it, links
+// followed: who can change one of them decides what is done there. What does not exist
+// is left out. In a container folders of root that others can write count as this user's:
+// volumes are mounted so, and no other user is there.
+func CheckTree(dir string, below ...string) error {
+	if err := checkPlace(dir, keepsHere); err != nil {
+		return err
+	}
+	for _, path := range append([]string{dir}, below...) {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && !(info.IsDir() && mounted(info)) {
+			err = Check(info)
+		}
+		if err != nil {
+			return at(path, err)
+		}
+	}
+	return nil
+}
+
+// CheckProgram returns an *Error for a program that somebody else can change: one that is
+// named by its path from a folder has to be this user's or root's, another one only must
+// not be one that others can write. A name without a slash is looked up in PATH, which is
+// its user's matter.
+func CheckProgram(dir, name string) error {
+	check := writers
+	if !filepath.IsAbs(name) {
+		if !strings.Contains(name, "/") {
+			return nil
+		}
+		name, check = filepath.Join(dir, name), Check
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil // the start says more
+	}
+	if err := check(info); err != nil {
+		return at(name, err)
+	}
+	return nil
+}
+
+// at is an error with its path.
+func at(path string, err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return &Error{path, e.Why, e.Fix}
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+func keepsHere(dir fs.FileInfo) error {
+	if mounted(dir) {
+		return nil
+	}
+	return keeps(dir)
+}
+
+// mounted reports whether a folder may be a volume of the container that we are in.
+func mounted(dir fs.FileInfo) bool {
+	st, ok := dir.Sys().(*syscall.Stat_t)
+	return ok && st.Uid == 0 && os.Getuid() != 0 && inContainer()
+}
+
+// inContainer reports whether this process does not see the machine's processes: only
+// the first namespace of processes has this number (PROC_PID_INIT_INO in the kernel).
+var inContainer = sync.OnceValue(func() bool {
+	at, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && at != "pid:[4026531836]"
+})
+
+func checkPlace(path string, keeps func(fs.FileInfo) error) error {
+	here, rest := "/", parts(path)
 	for links := 0; len(rest) > 0; {
-		dir, err := os.Lstat(at)
+		dir, err := os.Lstat(here)
 		if err != nil {
 			return err
 		}
-		next := filepath.Join(at, rest[0])
+		next := filepath.Join(here, rest[0])
 		info, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) {
 			info = nil
@@ -86,17 +168,17 @@ func CheckPlace(path string) error {
 			return err
 		}
 		if err := keeps(dir); err != nil {
-			return fmt.Errorf("%s: %w", at, err)
+			return at(here, err)
 		}
 		if info == nil {
 			return nil
 		}
 		if err := owner(info); err != nil {
-			return fmt.Errorf("%s: %w", next, err)
+			return at(next, err)
 		}
 		rest = rest[1:]
 		if info.Mode().Type() != fs.ModeSymlink {
-			at = next
+			here = next
 			continue
 		}
 		target, err := os.Readlink(next)
@@ -107,7 +189,7 @@ func CheckPlace(path string) error {
 			return fmt.Errorf("%s: %w", path, syscall.ELOOP)
 		}
 		if filepath.IsAbs(target) {
-			at = "/"
+			here = "/"
 		}
 		rest = append(parts(target), rest...)
 	}

@@ -2,47 +2,65 @@ package settings
 
 import (
 	"path"
-	"regexp"
+	"strconv"
 	"strings"
+
+	"heartbeat/hook/ask"
+	"heartbeat/hook/client"
 )
 
-// aborting comes before our binary in a hook's command line.
-//
-// The client takes a hook's exit status 2 as "stderr is a prompt", and a Go program
-// exits with 2 when its runtime cannot continue, even before main: it cannot create
-// a thread, or SIGQUIT arrives in its first instructions. With the variable it
-// aborts instead (134). And /bin/sh itself exits with 2 when it cannot fork; with
-// exec it need not, and a process is saved.
-const aborting = "GOTRACEBACK=crash exec "
+// The client takes a hook's exit status 2 as "stderr is a prompt". A Go program exits with 2
+// when its runtime cannot begin or go on, and /bin/sh where it cannot fork. So our program ends
+// with another status (ask.StatusPrompt) after it has handed a prompt over, and the shell
+// around it makes 2 of that one and 0 of whatever else happens, also to itself: it runs the trap
+// at each of its ends.
+const ahead = "r=0; trap 'exit $r' 0; "
 
-// Command returns the hook command line for a binary: its path, quoted for /bin/sh
-// if necessary, and the word "hook". The client shows it to the model with every
-// prompt, so it is short.
-func Command(binary string) string { return aborting + Quote(binary) + " hook" }
+var behind = " hook; test $? = " + strconv.Itoa(ask.StatusPrompt) + " && r=" + strconv.Itoa(client.StatusPrompt)
 
-// Ours reports whether a hook's command line is one of ours: the absolute path of a
-// binary called heartbeat-stop or heartbeat, in any folder, and the word "hook",
-// with or without variables and exec before it. heartbeat-rs's hand-wired
-// "heartbeat-stop --inbox …" is the user's.
+// Command returns the hook command line for a binary, whose path is quoted for /bin/sh if
+// necessary. The client shows it to the model with every prompt, so it is short.
+func Command(binary string) string { return ahead + Quote(binary) + behind }
+
+// Ours reports whether a hook's command line is one of ours, as it is now or as an earlier
+// version wrote it.
 func Ours(command string) bool {
+	_, ours := Program(command)
+	return ours
+}
+
+// Program returns the program of a hook's command line that is one of ours: the absolute path
+// of a binary called heartbeat-stop or heartbeat, in any folder, and the word "hook", with what
+// Command writes around them, or with or without variables and exec before them. heartbeat-rs's
+// hand-wired "heartbeat-stop --inbox …" is the user's.
+func Program(command string) (binary string, ours bool) {
+	if inner, ok := strings.CutPrefix(command, ahead); ok {
+		if inner, ok = strings.CutSuffix(inner, behind); ok {
+			command = inner + " hook"
+		}
+	}
 	words := shellWords(command)
-	for len(words) > 0 && assignment.MatchString(words[0]) {
+	for len(words) > 0 && isAssignment(words[0]) {
 		words = words[1:]
 	}
 	if len(words) > 0 && words[0] == "exec" {
 		words = words[1:]
 	}
 	if len(words) < 2 || words[1] != "hook" || !path.IsAbs(words[0]) {
-		return false
+		return "", false
 	}
 	base := path.Base(words[0])
-	return base == "heartbeat-stop" || base == "heartbeat"
+	return words[0], base == "heartbeat-stop" || base == "heartbeat"
 }
 
-var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+// isAssignment reports whether a word gives a variable its value.
+func isAssignment(word string) bool {
+	name, _, ok := strings.Cut(word, "=")
+	return ok && name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" && (name[0] < '0' || name[0] > '9')
+}
 
-// Aborts reports whether a hook's command line makes our binary abort when its
-// runtime cannot continue (see Command).
+// Aborts reports whether a hook's command line makes our binary abort when its runtime cannot
+// begin or go on.
 func Aborts(command string) bool { return strings.Contains(command, "GOTRACEBACK=crash") }
 
 const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"

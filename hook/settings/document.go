@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"heartbeat/hook/foreign"
 )
 
 // Error says where a settings file cannot be understood.
@@ -65,8 +67,17 @@ func (v *value) find(key string) *value {
 }
 
 // read parses a settings file whose root is an object. A missing or empty file
-// counts as an empty object.
+// counts as an empty object. One that holds more than anybody writes there is refused: an
+// agent can write it.
 func read(src []byte) (*document, error) {
+	if err := foreign.CheckJSON(src); err != nil {
+		return nil, &Error{Line: 1, Column: 1, Reason: err.Error()}
+	}
+	return readWhole(src)
+}
+
+// readWhole is read of a file of any size, such as the client's own.
+func readWhole(src []byte) (*document, error) {
 	d := &document{src: src}
 	body := bytes.TrimPrefix(src, bom)
 	skip := len(src) - len(body)

@@ -73,6 +73,23 @@ func ServersOf(src []byte) ([]Foreign, error) {
 	return f.found, nil
 }
 
+// PromptsOf lists what a scheduled_tasks.json has the client ask a session, and when.
+func PromptsOf(src []byte) ([]Foreign, error) {
+	d, err := read(src)
+	if err != nil {
+		return nil, err
+	}
+	f := foreigner{document: d}
+	tasks, err := d.want(d.root.find("tasks"), '[', "tasks")
+	if err != nil || tasks == nil {
+		return nil, err
+	}
+	for _, it := range tasks.items {
+		f.say(it.value, "asks %s at %s", shown(text(it.value.find("prompt"))), shown(text(it.value.find("cron"))))
+	}
+	return f.found, nil
+}
+
 // foreigner collects what is not ours.
 type foreigner struct {
 	*document

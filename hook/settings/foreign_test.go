@@ -89,3 +89,21 @@ func TestServersOf(t *testing.T) {
 		t.Errorf("%v, %s", err, got)
 	}
 }
+
+func TestPromptsOf(t *testing.T) {
+	t.Parallel()
+	const src = `{"tasks":[{"cron":"* * * * *","prompt":"x\ny"},
+{"prompt":1}]}`
+	found, err := PromptsOf([]byte(src))
+	if got, want := fmt.Sprint(found), `[{1 asks "x\ny" at "* * * * *"} {2 asks "" at ""}]`; err != nil || got != want {
+		t.Errorf("%v, %s", err, got)
+	}
+	for _, src := range []string{"", "{}", `{"tasks":[]}`} {
+		if found, err := PromptsOf([]byte(src)); err != nil || found != nil {
+			t.Errorf("%s: %v, %v", src, found, err)
+		}
+	}
+	if _, err := PromptsOf([]byte(`{"tasks":{}}`)); err == nil {
+		t.Error("tasks that are no list")
+	}
+}

@@ -145,7 +145,7 @@ func TestMergeOfNothing(t *testing.T) {
         "hooks": [
           {
             "type": "command",
-            "command": "GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook",
+            "command": "r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2",
             "timeout": 60
           }
         ]
@@ -237,6 +237,11 @@ func TestOurs(t *testing.T) {
 		"A=1 B='2 3' exec /usr/bin/heartbeat hook":            true,
 		Command("/usr/bin/heartbeat"):                         true,
 		Command("/home/it's a b/heartbeat"):                   true,
+		Command("/usr/bin/other"):                             false,
+		Command("heartbeat"):                                  false,
+		Command("/usr/bin/heartbeat") + "; true":              false,
+		"trap 'exit $r' 0; /usr/bin/heartbeat hook":           false,
+		"/usr/bin/heartbeat hook; test $? = 42 && r=2":        false,
 		"GOTRACEBACK=crash exec heartbeat-stop hook":          false,
 		"GOTRACEBACK=crash exec /x/heartbeat-stop --inbox f":  false,
 		"GOTRACEBACK=crash":                                   false,
@@ -266,7 +271,7 @@ func TestOurs(t *testing.T) {
 func TestTheFormOfAnotherVersionIsReplaced(t *testing.T) {
 	t.Parallel()
 	forms := []string{
-		binary + " hook", "GOTRACEBACK=crash " + binary + " hook", Command(binary), "/old/heartbeat hook", Command("/old/heartbeat"),
+		binary + " hook", "GOTRACEBACK=crash " + binary + " hook", "GOTRACEBACK=crash exec " + binary + " hook", Command(binary), "/old/heartbeat hook", Command("/old/heartbeat"),
 	}
 	for _, before := range forms {
 		for _, beside := range forms {
@@ -296,15 +301,16 @@ func TestTheFormOfAnotherVersionIsReplaced(t *testing.T) {
 func TestEntriesOfOursAreCorrected(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ stop, want string }{
-		"form":      {`[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
-		"moved":     {`[{"hooks":[{"type":"command","command":"/old/heartbeat-stop hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
-		"timeout":   {`[{"hooks":[{"timeout":70,"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook"}]}]`, `[{"hooks":[{"timeout":1810,"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook"}]}]`},
-		"none":      {`[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook"}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
-		"same":      {`[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1.81e3}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1.81e3}]}]`},
-		"async":     {`[{"hooks":[{"type":"command","command":"/x/heartbeat hook","async":true}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
-		"duplicate": {`[{"hooks":[{"type":"command","command":"/a/heartbeat hook","timeout":1810},{"type":"command","command":"/b/heartbeat hook"}]},{"hooks":[{"type":"command","command":"mine"},{"type":"command","command":"/c/heartbeat-stop hook"}]},{"hooks":[{"type":"command","command":"/d/heartbeat-stop hook"}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]},{"hooks":[{"type":"command","command":"mine"}]}]`},
-		"matcher":   {`[{"matcher":"Bash","hooks":[{"type":"command","command":"/a/heartbeat hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
-		"args":      {`[{"hooks":[{"type":"command","command":"/a/heartbeat","args":["hook"]}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
+		"form":      {`[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2","timeout":1810}]}]`},
+		"abort":     {`[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2","timeout":1810}]}]`},
+		"moved":     {`[{"hooks":[{"type":"command","command":"/old/heartbeat-stop hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2","timeout":1810}]}]`},
+		"timeout":   {`[{"hooks":[{"timeout":70,"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2"}]}]`, `[{"hooks":[{"timeout":1810,"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2"}]}]`},
+		"none":      {`[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2"}]}]`, `[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2","timeout":1810}]}]`},
+		"same":      {`[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2","timeout":1.81e3}]}]`, `[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2","timeout":1.81e3}]}]`},
+		"async":     {`[{"hooks":[{"type":"command","command":"/x/heartbeat hook","async":true}]}]`, `[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2","timeout":1810}]}]`},
+		"duplicate": {`[{"hooks":[{"type":"command","command":"/a/heartbeat hook","timeout":1810},{"type":"command","command":"/b/heartbeat hook"}]},{"hooks":[{"type":"command","command":"mine"},{"type":"command","command":"/c/heartbeat-stop hook"}]},{"hooks":[{"type":"command","command":"/d/heartbeat-stop hook"}]}]`, `[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2","timeout":1810}]},{"hooks":[{"type":"command","command":"mine"}]}]`},
+		"matcher":   {`[{"matcher":"Bash","hooks":[{"type":"command","command":"/a/heartbeat hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2","timeout":1810}]}]`},
+		"args":      {`[{"hooks":[{"type":"command","command":"/a/heartbeat","args":["hook"]}]}]`, `[{"hooks":[{"type":"command","command":"r=0; trap 'exit $r' 0; /usr/local/bin/heartbeat-stop hook; test $? = 42 && r=2","timeout":1810}]}]`},
 	} {
 		merged, _, err := Merge([]byte(`{"hooks":{"Stop":`+tt.stop+`}}`), want())
 		if err != nil {

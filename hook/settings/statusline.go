@@ -1,9 +1,9 @@
 package settings
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
+
+	"heartbeat/hook/ask"
 )
 
 // StatusLine returns the command line of a settings file's status line; "" if it
@@ -30,39 +30,12 @@ func statusLine(src []byte) (shownLine, error) {
 	return l, err
 }
 
-// StatusLineCommand returns the command line of our status line, by the command
-// line of our hooks. theirs is the status line that it replaces, or "".
-func StatusLineCommand(hooks, theirs string) string {
-	command := hooks + " status-line"
+// StatusLineCommand returns the command line of our status line for a binary. theirs is the
+// status line that it replaces, or "".
+func StatusLineCommand(binary, theirs string) string {
+	command := "exec " + Quote(binary) + " " + ask.Word + " " + ask.StatusLine
 	if theirs != "" {
 		command += " " + Quote(theirs)
 	}
 	return command
-}
-
-// WithStatusLine returns a settings file with another status line in place of its
-// own. It is for the client alone: order and blanks differ from src.
-func WithStatusLine(src []byte, command string) ([]byte, error) {
-	d, err := read(src)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]json.RawMessage{}
-	if err := json.Unmarshal(bytes.TrimPrefix(d.src, bom), &all); err != nil {
-		return nil, err
-	}
-	kept := map[string]json.RawMessage{} // for example its padding
-	if all["statusLine"] != nil {
-		if err := json.Unmarshal(all["statusLine"], &kept); err != nil || kept == nil {
-			kept = map[string]json.RawMessage{}
-		}
-	}
-	kept["type"] = json.RawMessage(`"command"`)
-	if kept["command"], err = json.Marshal(command); err != nil {
-		return nil, fmt.Errorf("cannot render the status line: %w", err)
-	}
-	if all["statusLine"], err = json.Marshal(kept); err != nil {
-		return nil, fmt.Errorf("cannot render the status line: %w", err)
-	}
-	return json.MarshalIndent(all, "", "  ")
 }

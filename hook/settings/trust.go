@@ -8,7 +8,7 @@ import "bytes"
 // Nothing else changes. An *Error says where the file cannot be understood.
 func Trust(file []byte, dir string) (trusted []byte, changed bool, err error) {
 	const key = "hasTrustDialogAccepted"
-	d, err := read(file)
+	d, err := readWhole(file)
 	if err != nil {
 		return nil, false, err
 	}

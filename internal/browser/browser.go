@@ -324,6 +324,21 @@ func (t *Tab) Type(ctx context.Context, text string) error {
 	return t.do(ctx, "Input.insertText", map[string]any{"text": text}, nil)
 }
 
+// Press presses a key, as KeyboardEvent names it, with Ctrl or without.
+func (t *Tab) Press(ctx context.Context, key string, ctrl bool) error {
+	event := map[string]any{"type": "keyDown", "key": key}
+	if len(key) == 1 && !ctrl {
+		event["text"] = key
+	}
+	if ctrl {
+		event["modifiers"] = 2
+	}
+	if err := t.do(ctx, "Input.dispatchKeyEvent", event, nil); err != nil {
+		return err
+	}
+	return t.do(ctx, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
+}
+
 // Shot returns a picture of all of the page.
 func (t *Tab) Shot(ctx context.Context) ([]byte, error) {
 	var r struct{ Data string }

@@ -30,7 +30,7 @@ func TestALargeFleetInABrowser(t *testing.T) {
 	defer cancel()
 	f := beats(t, agents)
 	tab := f.open(ctx, "act")
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/"))
+	f.must(tab.Go(ctx, f.home+"/page/"))
 	f.shows(ctx, tab, "each agent", fmt.Sprintf(`document.querySelectorAll("ul.rows > li").length === %d`, agents))
 	f.shows(ctx, tab, "that it is live", `document.getElementById("link-state").textContent === "live"`)
 	if length == 0 {

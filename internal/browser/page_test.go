@@ -37,6 +37,7 @@ const patience = 4 * time.Minute
 type fleet struct {
 	t       *testing.T
 	dir, at string // at is HOST:PORT
+	home    string // the address of the page as the last link has it: browsers keep cookies by name
 	env     []string
 	run     *exec.Cmd
 	ended   chan struct{} // when run has
@@ -59,16 +60,13 @@ agents:
   cleaner: {dir: agents/cleaner, command: [heartbeat, simulate, --home, .home, --script, ../../asks.json], permissions: {allow: [Bash]}}
 `
 
-const asks = `{"rules": [{"match": "clean", "steps": [{"tool": "Bash", "command": "%s --file ../../heartbeat.yaml approval ask 'Drop the table customers_2024?' --category destroy --payload plan.sql"}, {"reply": "I have asked."}]}]}`
+const asks = `{"rules": [{"match": "clean", "steps": [{"tool": "Bash", "command": "%s --file ../../heartbeat.yaml approval ask 'Drop the table customers_2024?' --category destroy --payload plan.sql"}, {"reply": "I have **asked**:\n\n- the table has ` + "`1204113`" + ` rows\n- the plan is at https://example.org/plan"}]}]}`
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{t: t, dir: t.TempDir()}
 	f.at = free(t)
-	for _, name := range []string{"triage", "builder", "archive", "broken", "release", "cleaner", "aside"} {
-		f.must(os.MkdirAll(filepath.Join(f.dir, "agents", name), 0o755))
-	}
-	f.must(os.WriteFile(filepath.Join(f.dir, "heartbeat.yaml"), fmt.Appendf(nil, declared, f.at), 0o600))
+	f.declares(declared, "triage", "builder", "archive", "broken", "release", "cleaner", "aside")
 	f.must(os.WriteFile(filepath.Join(f.dir, "asks.json"), fmt.Appendf(nil, asks, testbed.Program(t, "heartbeat")), 0o600))
 	f.must(os.WriteFile(filepath.Join(f.dir, "agents", "cleaner", "plan.sql"), []byte("BEGIN;\nDROP TABLE customers_2024 CASCADE; -- 1204113 rows, no backup since 2026-11-01\nCOMMIT;\n"), 0o600))
 	for _, v := range os.Environ() {
@@ -78,6 +76,16 @@ func newFleet(t *testing.T) *fleet {
 	}
 	f.env = append(f.env, "HOME="+f.dir, "HEARTBEAT_STATE_DIR="+filepath.Join(f.dir, "state"))
 	return f
+}
+
+// declares writes the fleet's file, with the address of its page, and makes the directories of
+// its agents.
+func (f *fleet) declares(file string, agents ...string) {
+	f.t.Helper()
+	for _, name := range agents {
+		f.must(os.MkdirAll(filepath.Join(f.dir, "agents", name), 0o755))
+	}
+	f.must(os.WriteFile(filepath.Join(f.dir, "heartbeat.yaml"), fmt.Appendf(nil, file, f.at), 0o600))
 }
 
 // free returns an address that nobody has. Its port is not one that the system gives to
@@ -158,6 +166,7 @@ func (f *fleet) link(role string) string {
 	f.t.Helper()
 	var out struct{ Data struct{ URL string } }
 	f.must(json.Unmarshal([]byte(f.does("page", "link", "--role", role, "--name", "the "+role+" phone", "-o", "json")), &out))
+	f.home, _, _ = strings.Cut(out.Data.URL, "/page/")
 	return out.Data.URL
 }
 
@@ -262,11 +271,7 @@ func TestEachPage(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	axe := os.Getenv("HEARTBEAT_AXE")
-	if axe == "" {
-		axe = "../../.ci/browser/node_modules/axe-core/axe.min.js"
-	}
-	script, err := os.ReadFile(tool(t, axe, "axe-core (.ci/browser/install)"))
+	script, err := os.ReadFile(axe(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,17 +291,27 @@ func TestEachPage(t *testing.T) {
 	f.shows(ctx, tab, "what is wrong", `document.body.innerText.includes("no-such-client")`)
 	request, destroys := f.asked(ctx, tab, "release"), f.asked(ctx, tab, "cleaner")
 	f.look(ctx, tab, "/page/", string(script))
-	others := []string{strings.TrimPrefix(request, "/page/"), strings.TrimPrefix(destroys, "/page/"), "agents/broken", "agents/builder", "agents/aside", "agents/archive/changes", "agents/archive/record", "agents/release", "agents/triage", "agents/archive", "agents/triage/record", "agents/triage/plots?of=6h", "agents/triage/changes", "plots?of=90d", "approvals"}
-	f.shows(ctx, tab, "what waits aside", `/aside\s+1 for/.test(document.querySelector("#agent-aside").innerText)`)
+	others := []string{strings.TrimPrefix(request, "/page/"), strings.TrimPrefix(destroys, "/page/"), "agents/broken", "agents/cleaner", "agents/builder", "agents/aside", "agents/archive/changes", "agents/archive/record", "agents/release", "agents/triage", "agents/archive", "agents/triage/record", "agents/triage/plots?of=6h", "agents/triage/changes", "plots?of=90d", "approvals"}
+	f.shows(ctx, tab, "what waits aside", `/1 aside for/.test(document.querySelector("#agent-aside").innerText)`)
 	for _, at := range testbed.SampleOf(t, others, 3) {
 		f.look(ctx, tab, "/page/"+at, string(script))
 	}
 	f.answers(ctx, tab, request)
 	f.dropsAside(ctx, tab)
 	f.must(tab.Scripts(ctx, true))
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/agents/release/record"))
+	f.must(tab.Go(ctx, f.home+"/page/agents/release/record"))
 	f.shows(ctx, tab, "which prompt was checked", `/check: [^\n]*iteration 1[^\n]*\nMake the release/.test(document.querySelector("#agent-ends").innerText)`)
 	f.turnedAway(ctx, tab, string(script))
+}
+
+// axe is the path of axe-core's script.
+func axe(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("HEARTBEAT_AXE")
+	if path == "" {
+		path = "../../.ci/browser/node_modules/axe-core/axe.min.js"
+	}
+	return tool(t, path, "axe-core (.ci/browser/install)")
 }
 
 // asked is the address of what an agent asks.
@@ -312,7 +327,7 @@ func (f *fleet) asked(ctx context.Context, tab *Tab, agent string) (path string)
 func (f *fleet) answers(ctx context.Context, tab *Tab, request string) {
 	f.t.Helper()
 	f.must(tab.Scripts(ctx, false))
-	f.must(tab.Go(ctx, "http://"+f.at+request))
+	f.must(tab.Go(ctx, f.home+request))
 	f.must(tab.Click(ctx, "#approval-note"))
 	f.must(tab.Type(ctx, "Not <b>before</b> Monday"))
 	f.must(tab.Loads(ctx, func() error { return tab.Click(ctx, "#approval-answer button[value^=reject]") }))
@@ -326,7 +341,7 @@ func (f *fleet) answers(ctx context.Context, tab *Tab, request string) {
 // look looks at one page in all ways.
 func (f *fleet) look(ctx context.Context, tab *Tab, at, axe string) {
 	f.t.Helper()
-	f.must(tab.Go(ctx, "http://"+f.at+at))
+	f.must(tab.Go(ctx, f.home+at))
 	f.seen(ctx, tab, at, axe)
 	for _, e := range tab.Errors() {
 		f.t.Errorf("%s: the browser says: %s", at, e)
@@ -369,17 +384,17 @@ func (f *fleet) turnedAway(ctx context.Context, tab *Tab, axe string) {
 	f.t.Helper()
 	f.must(tab.Go(ctx, f.link("look")))
 	f.seen(ctx, tab, "the link", axe)
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/agents/nobody"))
+	f.must(tab.Go(ctx, f.home+"/page/agents/nobody"))
 	f.seen(ctx, tab, "no such page", axe)
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/"))
+	f.must(tab.Go(ctx, f.home+"/page/"))
 	const post = `(() => { const form = document.createElement("form"); form.method = "post"; form.action = "%s"; document.body.append(form); form.submit(); })()`
 	f.must(tab.Loads(ctx, func() error { return tab.Eval(ctx, fmt.Sprintf(post, "/page/act"), nil) }))
 	f.seen(ctx, tab, "a form of another page", axe)
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/"))
-	f.must(tab.Eval(ctx, `document.querySelector("footer button").click()`, nil))
-	f.shows(ctx, tab, "that it has left", `document.querySelector("footer button") === null && document.querySelector("h1") !== null`)
+	f.must(tab.Go(ctx, f.home+"/page/"))
+	f.must(tab.Eval(ctx, `document.querySelector("footer form button").click()`, nil))
+	f.shows(ctx, tab, "that it has left", `document.querySelector("footer form") === null && document.querySelector("h1") !== null`)
 	f.seen(ctx, tab, "left", axe)
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/"))
+	f.must(tab.Go(ctx, f.home+"/page/"))
 	f.seen(ctx, tab, "no token", axe)
 	_ = tab.Errors() // that it is refused
 }
@@ -418,7 +433,7 @@ func TestAPageIsLive(t *testing.T) {
 	f.does("pause", "builder")
 	f.shows(ctx, tab, "the pause after a restart", `window.stays && document.querySelector("#agent-builder .state").textContent.includes("paused")`)
 	f.does("page", "revoke", "--all")
-	f.shows(ctx, tab, "that a link is needed", `document.querySelector("h1").textContent === "A link is needed" && !document.body.innerText.includes("triage")`)
+	f.shows(ctx, tab, "that a link is needed", `document.querySelector("h1").textContent === "Not signed in" && !document.body.innerText.includes("triage")`)
 }
 
 // answersTheQueue goes from the list to the agent whose queue asks, and has it continue.
@@ -427,14 +442,14 @@ func (f *fleet) answersTheQueue(ctx context.Context, tab *Tab) {
 	f.shows(ctx, tab, "that a queue asks", `document.querySelector("#agent-builder .actions a") !== null`)
 	f.must(tab.Loads(ctx, func() error { return tab.Click(ctx, "#agent-builder .actions a") }))
 	f.must(tab.Click(ctx, "#agent-queue button[value='answer builder start']"))
-	f.shows(ctx, tab, "that it continues", `document.querySelector(".said.good").textContent.includes("hands over 2 prompts") && document.querySelector("#agent-queue").innerText.includes("Nothing is queued")`)
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/"))
+	f.shows(ctx, tab, "that it continues", `document.querySelector(".said.good").textContent.includes("hands over 2 prompts") && document.querySelector("#agent-queue").textContent === ""`)
+	f.must(tab.Go(ctx, f.home+"/page/"))
 }
 
 // dropsAside drops what an agent has set aside, which can be answered there, too.
 func (f *fleet) dropsAside(ctx context.Context, tab *Tab) {
 	f.t.Helper()
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/agents/aside"))
+	f.must(tab.Go(ctx, f.home+"/page/agents/aside"))
 	var asks bool
 	f.must(tab.Eval(ctx, `document.querySelector("#agent-queue a[href^='/page/approvals/']") !== null`, &asks))
 	f.must(tab.Loads(ctx, func() error { return tab.Click(ctx, "#agent-queue button[value^='drop aside']") }))

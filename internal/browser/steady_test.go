@@ -31,12 +31,12 @@ func TestWhatChangesMovesNothing(t *testing.T) {
 			t.Errorf("%s moves the page by %.3f: %q", what, moved, by)
 		}
 	}
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/agents/builder"))
+	f.must(tab.Go(ctx, f.home+"/page/agents/builder"))
 	f.shows(ctx, tab, "that it is live", live)
 	f.does("send", "builder", "Build it")
 	f.shows(ctx, tab, "that it was done", `document.querySelector("#agent-head .state").textContent.includes("idle") && document.querySelectorAll("#agent-said li").length > 1`)
 	still("a session")
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/"))
+	f.must(tab.Go(ctx, f.home+"/page/"))
 	f.shows(ctx, tab, "that it is live", live)
 	var order, after string
 	const rows = `[...document.querySelectorAll("ul.rows > li")].map((e) => e.id + " " + e.offsetHeight).join(" ")`
@@ -71,7 +71,7 @@ func TestATapLeavesTheReaderWhereTheyAre(t *testing.T) {
 	defer cancel()
 	f := beats(t, 20)
 	tab := f.open(ctx, "act")
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/"))
+	f.must(tab.Go(ctx, f.home+"/page/"))
 	f.shows(ctx, tab, "that it is live", `document.getElementById("link-state").textContent === "live"`)
 	f.must(tab.Eval(ctx, `(() => { const b = document.querySelector("button[value='resume agent-15']"); b.scrollIntoView({block: "center"}); b.focus(); })()`, nil))
 	const place = `Math.round(document.querySelector("#agent-agent-15").getBoundingClientRect().top)`
@@ -95,7 +95,7 @@ func TestATapLeavesTheReaderWhereTheyAre(t *testing.T) {
 	}
 	f.shows(ctx, tab, "the button", `document.querySelector("button[value='pause agent-15']") !== null`)
 	f.must(tab.Scripts(ctx, false))
-	f.must(tab.Go(ctx, "http://"+f.at+"/page/"))
+	f.must(tab.Go(ctx, f.home+"/page/"))
 	f.must(tab.Loads(ctx, func() error { return tab.Click(ctx, "button[value='pause agent-15']") }))
 	f.must(tab.Eval(ctx, place, &later))
 	if later < -10 || later > 780 {

@@ -1,14 +1,11 @@
 package browser
 
 import (
-	"bytes"
 	"fmt"
 	"html"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -124,10 +121,8 @@ func killedIn(t *testing.T, one tap, noted bool) {
 		}
 	}()
 	if noted {
-		orders := filepath.Join(f.dir, "state", "office", "page", "orders.json")
 		if !testbed.Await(testbed.Patience, func() bool {
-			data, _ := os.ReadFile(orders)
-			return bytes.Contains(data, []byte(form.Get("key")))
+			return strings.Contains(f.does("events", "-o", "json"), `"kind":"acted"`)
 		}) {
 			t.Fatal("it is not noted")
 		}

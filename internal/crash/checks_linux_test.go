@@ -2,23 +2,15 @@ package crash
 
 import (
 	"context"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"heartbeat/config"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
-	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/ledger"
-	"heartbeat/orchestrator/proof"
-	"heartbeat/orchestrator/proving"
-	"heartbeat/orchestrator/queue"
-	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/proving/provingtest"
 )
 
 // In a lab whose entries are checked, each passes in its second iteration, however often
@@ -26,31 +18,34 @@ import (
 
 const passesAt = 2
 
-func (l *lab) stateDir() string { return filepath.Join(filepath.Dir(l.home), "state") }
-
-// book is the file of what was decided.
-func (l *lab) book() string { return filepath.Join(l.stateDir(), "proofs", agent+".json") }
-
-func (l *lab) definition() *config.Agent {
-	return &config.Agent{Name: agent, Dir: filepath.Dir(l.home), Inbox: l.inbox, Until: config.NewUntil("true")}
-}
-
 // desk is the part of a scheduler that decides about the entry in flight.
-func (l *lab) desk() *proving.Desk {
-	return proving.New(proving.Options{
-		StateDir: l.stateDir(), Note: func(journal.Event) {}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Files: func(context.Context, string) string { return "" },
-		Check: func(_ context.Context, c proof.Check) (proof.Result, error) {
-			if c.Iteration >= passesAt {
-				return proof.Result{Answer: proof.Passed}, nil
-			}
-			return proof.Result{Answer: proof.Failed, Why: "exit status 1", Output: "not yet", Said: c.Delivery}, nil
-		},
-	})
+func (l *lab) desk() provingtest.Desk {
+	return provingtest.Desk{Agent: agent, Dir: l.dir(), Inbox: l.inbox, StateDir: filepath.Join(l.dir(), "state"), Passes: l.checks}
 }
 
-func (l *lab) prove(ctx context.Context) {
-	l.desk().Prove(ctx, proving.Case{Key: agent, Agent: l.definition, Tell: func(status.Proof) {}})
+// checks is the check, which notes what it has passed.
+func (l *lab) checks(delivery string, iteration int) bool {
+	if iteration < passesAt {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.passed = append(l.passed, delivery)
+	return true
+}
+
+// passes are the deliveries that the check has passed.
+func (l *lab) passes() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.passed
+}
+
+// proved goes back to a time when the check had passed these deliveries.
+func (l *lab) proved(deliveries []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.passed = deliveries
 }
 
 // judging decides what a Stop hook asks for, until stop is called.
@@ -65,7 +60,7 @@ func (l *lab) judging(event string) (stop func()) {
 		for n := 0; ctx.Err() == nil; n++ {
 			if now := l.touched(); n%50 == 0 || !now.Equal(seen) { // to look costs more
 				seen = now
-				l.prove(ctx)
+				l.desk().Prove(ctx)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -86,20 +81,18 @@ func (l *lab) touched() (at time.Time) {
 
 // decides goes on with what a recovery has left to be checked.
 func (l *lab) decides() {
-	if l.form != checked {
+	if l.form != checked || !l.flightIs("checking") {
 		return
 	}
-	f, err := queue.InFlight(l.definition())
-	if err != nil {
-		l.fault("%v", err)
+	l.desk().Prove(l.t.Context())
+	if l.flightIs("unproven") {
+		l.recoverOrphan(0) // on-orphan decides where the claim to be done was interrupted
 	}
-	if f == nil || f.State != inbox.Checking {
-		return
-	}
-	l.prove(l.t.Context())
-	if f, err := queue.InFlight(l.definition()); err != nil || f != nil && f.State == inbox.Unproven && f.Interrupted != "" {
-		l.recoverOrphan(0) // on-orphan decides
-	}
+}
+
+// flightIs reports whether the entry in flight is in a state.
+func (l *lab) flightIs(state string) bool {
+	return slices.ContainsFunc(l.left(), func(e promise.Queued) bool { return e.State == state })
 }
 
 // entryOf is what is handed over without what a check has found, and the iteration that
@@ -118,17 +111,11 @@ func entryOf(text string) (entry, iteration string) {
 // at most one more: a turn that began without our hand-over voids a verdict that no hook has
 // heard, and it was one.
 func (l *lab) proofs() (r promise.Record) {
-	book, err := ledger.Open(l.stateDir(), agent)
-	if err != nil {
-		return promise.Record{{Kind: promise.Seen, Note: err.Error()}}
-	}
 	most := passesAt + l.record.Count().Interruptions
-	l.queue(func(q *inbox.Queue) {
-		for d, err := range q.Deliveries() {
-			if err != nil || !book.Passed(d.DeliveryID) || d.Verdict == nil || d.Verdict.Iteration < passesAt || d.Verdict.Iteration > most {
-				r = append(r, promise.Fact{At: time.Now(), Kind: promise.Seen, Note: "done without a proof: " + d.DeliveryID + " " + d.ID})
-			}
+	for _, d := range lines[promise.Reply](l.t, filepath.Join(l.home, "outbox.jsonl")) {
+		if !slices.Contains(l.passes(), d.DeliveryID) || d.Verdict == nil || d.Verdict.Iteration < passesAt || d.Verdict.Iteration > most {
+			r = append(r, promise.Fact{At: time.Now(), Kind: promise.Seen, Note: "done without a proof: " + d.DeliveryID + " " + d.ID})
 		}
-	})
+	}
 	return r
 }

@@ -6,18 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
-	"heartbeat/hook"
-	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/hook/ask"
 	"heartbeat/internal/crash/stepper"
 	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/session/sessiontest"
 )
 
 // form is how the hook is installed.
@@ -62,72 +59,28 @@ func (l *lab) launch() {
 	if l.release == nil {
 		l.lock()
 	}
-	now := time.Now()
-	r := &hook.Record{
-		Version: 1,
-		Terms: hook.Terms{
-			Agent: "a", Session: l.name(), Inbox: l.inbox, Policy: hook.Policy{
-				Mode: hook.Drain, Deliver: hook.DeliverStderr, Background: hook.BackgroundWait, MaxContinuations: 20,
-				Checked: l.form == checked, CheckTimeout: testbed.Patience,
-			},
-		},
-		TokenHash: hook.TokenHash(l.token()),
-		StartedAt: now,
-		Phase:     hook.Starting,
-		Since:     now,
+	if err := l.shim().Begin(l.t.Context()); err != nil {
+		l.t.Fatal(err)
 	}
-	l.locked(func(held *inbox.Held) {
-		if err := hook.Under(held, r, l.home).Save(); err != nil {
-			l.t.Fatal(err)
-		}
-	})
 	l.kickoff = "Read CLAUDE.md"
 	if l.session%2 == 1 || l.form == checked {
-		l.carryFirst()
+		text, kickoff, err := l.shim().CarryFirst(l.t.Context())
+		if err != nil {
+			l.fault("kick-off: %v", err)
+		}
+		if text != "" {
+			l.carried, l.kickoff = text, kickoff
+		}
 	}
 	l.pending = []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"}
 }
 
-// carryFirst offers the first entry and puts it into the kick-off.
-func (l *lab) carryFirst() {
-	l.locked(func(q *inbox.Held) {
-		f, err := q.InFlight()
-		if err == nil && f != nil && f.State == inbox.Unproven && f.Interrupted == "" {
-			l.carryOn(q)
-			return
-		}
-		if err != nil || f != nil {
-			return // another session's: not recovered
-		}
-		e, err := q.Next()
-		if errors.Is(err, inbox.ErrEmpty) {
-			return
-		}
-		if err == nil {
-			f, err = q.Offer(e, l.offering())
-		}
-		if err != nil {
-			l.fault("kick-off: %v", err)
-			return
-		}
-		l.carried = handover.PromptFor(f, e.Prompt)
-		l.kickoff = handover.KickoffPrompt(l.carried)
-	})
-}
-
-func (l *lab) offering() inbox.Offering {
-	return inbox.Offering{Via: inbox.ViaKickoff, Session: l.name(), Transcript: l.transcript, Checked: l.form == checked}
-}
-
-// carryOn puts the next iteration of the entry in flight into the kick-off.
-func (l *lab) carryOn(q *inbox.Held) {
-	_, f, err := q.Reoffer(l.offering())
-	if err != nil {
-		l.fault("kick-off: %v", err)
-		return
+// shim is what starts the client of a session.
+func (l *lab) shim() sessiontest.Shim {
+	return sessiontest.Shim{
+		Agent: agent, Session: l.name(), Token: l.token(), Home: l.home, Inbox: l.inbox, Transcript: l.transcript,
+		Checked: l.form == checked, CheckTimeout: testbed.Patience,
 	}
-	l.carried = handover.PromptFor(f, f.Prompt())
-	l.kickoff = handover.KickoffPrompt(l.carried)
 }
 
 // answer is what the model says at the end of a turn.
@@ -164,6 +117,9 @@ func (l *lab) command(event string) stepper.Program {
 		l.t.Fatal(err)
 	}
 	c := stepper.Program{Path: program(l.t, "heartbeat-stop"), Dir: l.home, Stdin: string(payload)}
+	if l.form.ours() {
+		c.Path = turn(l.t)
+	}
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "CLAUDE_PID=" + strconv.Itoa(os.Getpid())}
 	switch l.form {
 	case wiredBare:
@@ -173,8 +129,7 @@ func (l *lab) command(event string) stepper.Program {
 	case wiredStderr:
 		c.Args = []string{"--inbox", l.inbox, "--deliver", "stderr"}
 	default:
-		c.Args = []string{"hook"}
-		c.Env = append(c.Env, hook.EnvSession+"="+l.token(), hook.EnvHome+"="+l.home)
+		c.Env = append(c.Env, l.shim().Env()...)
 	}
 	return c
 }
@@ -195,28 +150,22 @@ func (l *lab) run(p stepper.Program, n int) stepper.Outcome {
 		o = slain(l.t, p, after)
 	default:
 		began := time.Now()
-		o = plain(l.t, p)
+		o = stepper.Plain(l.t, p)
 		l.took = (7*l.took + time.Since(began)) / 8
 	}
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.lastKilled = o.Killed
-	return o
+	return asHeard(o)
 }
 
-// plain runs a program without stepping, which is several times faster.
-func plain(t testing.TB, p stepper.Program) stepper.Outcome {
-	t.Helper()
-	var stdout, stderr strings.Builder
-	cmd := exec.Command(p.Path, p.Args...)
-	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Dir, p.Env, strings.NewReader(p.Stdin), &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
+// asHeard is what a client hears of a hook that it calls by a generated entry.
+func asHeard(o stepper.Outcome) stepper.Outcome {
+	if o.Status == ask.StatusPrompt {
+		o.Status = 2
 	}
-	return stepper.Outcome{Status: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
+	return o
 }
 
 // step is the client's next event, whose hook is killed before its n-th call
@@ -232,6 +181,9 @@ func (l *lab) step(n int, survives bool) stepper.Outcome {
 	judged := l.judging(event)
 	o := l.run(l.command(event), n)
 	judged()
+	if l.plant != nil {
+		o = l.plant(event, o)
+	}
 	l.last = fmt.Sprintf("%s: status %d, stdout %q, stderr %q", event, o.Status, o.Stdout, o.Stderr)
 	switch event {
 	case "UserPromptSubmit":
@@ -310,6 +262,8 @@ func (l *lab) whole(text string) string {
 	if err != nil {
 		l.fault("a prompt that nobody can read: %v", err)
 	}
+	l.transcribe("assistant", []any{map[string]any{"type": "tool_use", "id": "read", "name": "Read", "input": map[string]string{"file_path": path}}})
+	l.transcribe("user", []any{map[string]any{"type": "tool_result", "tool_use_id": "read", "content": string(data)}})
 	return string(data)
 }
 

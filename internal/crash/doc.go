@@ -16,9 +16,13 @@
 // also cuts the power at every point on three file systems. README.md has the
 // figures, CLAUSES.md what each promise of the queue is proved by.
 //
-// The part of a scheduler that has work checked (room proving) is a program here, too,
-// which is killed and whose power is cut in the same way; whole schedulers are killed
-// at random, among agents that lie (internal/e2e, liars_linux_test.go).
+// In the place of the shim, which begins a session before there is a client, stands
+// orchestrator/session/sessiontest; in that of the scheduler, which has work checked,
+// orchestrator/proving/provingtest. How a queue is kept nothing here knows: queued is by
+// `heartbeat send` and `echo`, judged by the exports and `heartbeat inbox`. The part of a
+// scheduler that has work checked is killed, and its power cut, in its own room (proving);
+// whole schedulers are killed at random, among agents that lie (internal/e2e,
+// liars_linux_test.go).
 //
 // Stepping needs ptrace, the power cuts need root, loop devices and mkfs.ext4,
 // mkfs.xfs and mkfs.btrfs. What is missing is skipped with its reason; where

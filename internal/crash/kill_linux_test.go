@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	hookclient "heartbeat/hook/client"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 )
@@ -23,7 +22,7 @@ const (
 )
 
 var (
-	policies  = []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop}
+	policies  = []promise.Policy{promise.Retry, promise.DeadLetter, promise.Drop}
 	followUps = []followUp{sameSession, recovered, unrecovered}
 )
 
@@ -72,7 +71,7 @@ func calls(t testing.TB, of []form) [][]int {
 
 func callsOf(t testing.TB, f form) (calls []int) {
 	t.Helper()
-	inLab(t, f, inbox.Retry, func(l *lab) {
+	inLab(t, f, promise.Retry, func(l *lab) {
 		l.fill()
 		l.launch()
 		for len(l.pending) > 0 {
@@ -88,7 +87,7 @@ func callsOf(t testing.TB, f form) (calls []int) {
 // job is one tick of one scenario: all kill points of it, or a slice of them.
 type job struct {
 	form   form
-	policy inbox.OrphanPolicy
+	policy promise.Policy
 	follow followUp
 	tick   int
 	turn   int // the sample's first point
@@ -188,7 +187,7 @@ func TestALongPromptIsKilled(t *testing.T) {
 			t.Parallel()
 			c := new(tally)
 			for i, u := range []followUp{sameSession, recovered} {
-				inLab(t, f, inbox.Retry, func(l *lab) {
+				inLab(t, f, promise.Retry, func(l *lab) {
 					l.echo("alpha\n", "alpha")
 					l.echo(long+"\n", long)
 					l.launch()
@@ -232,34 +231,6 @@ func (l *lab) after(u followUp) {
 	}
 	l.echo("delta: after the kill\n", "delta: after the kill")
 	l.drain()
-}
-
-// TestTheWitnessSeesALoss keeps the harness honest: without a session_id the
-// hand-wired form goes on as heartbeat-rs does, where the next call
-// acknowledges. There a kill loses entries, and the witness has to say so.
-func TestTheWitnessSeesALoss(t *testing.T) {
-	t.Parallel()
-	needPtrace(t)
-	lost := 0
-	inLab(t, wiredBare, inbox.Retry, func(l *lab) {
-		l.fill()
-		l.launch()
-		before := l.picture()
-		for n := 1; ; n++ {
-			l.restore(before)
-			if !l.step(n, true).Killed {
-				break
-			}
-			l.after(sameSession)
-			if v, _ := l.verdict(); v.Has(promise.Lost) {
-				lost++
-			}
-		}
-	})
-	if lost == 0 {
-		t.Error("no loss was seen in the form that has some")
-	}
-	t.Logf("the bare form loses its first entry at %d points of the first tick", lost)
 }
 
 // newcomer is a session that starts although nobody recovered. It may go on

@@ -2,20 +2,18 @@ package crash
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"heartbeat/hook/flock"
-	"heartbeat/hook/inbox"
+	"heartbeat/internal/crash/stepper"
 	"heartbeat/internal/promise"
-	"heartbeat/internal/testbed"
 )
 
 // lab is an agent's folder, the client in it and the record of what happens.
@@ -24,30 +22,36 @@ type lab struct {
 	home   string // the inbox's folder
 	inbox  string
 	form   form
-	policy inbox.OrphanPolicy
+	policy promise.Policy
 	client
 	record  promise.Record
 	release func() error // of the session lock, nil while no session lives
 	last    string       // what the last hook said, for messages
 	// slay, when set, says after which time a program is killed; 0: not.
-	slay       func() time.Duration
+	slay func() time.Duration
+	// plant, when set, stands between the hook and the client: what it returns is what the
+	// client hears. See TestTheJudgeFindsWhatIsPlanted.
+	plant      func(event string, o stepper.Outcome) stepper.Outcome
 	took       time.Duration // what a program takes, over the last ones
 	lastKilled bool
+
+	mu     sync.Mutex
+	passed []string // deliveries whose check has passed
 }
 
 // inLab gives do an agent's folder of its own. Nothing of it is kept
 // afterwards, because a full run makes thousands.
-func inLab(t testing.TB, f form, policy inbox.OrphanPolicy, do func(l *lab)) {
+func inLab(t testing.TB, f form, policy promise.Policy, do func(l *lab)) {
 	t.Helper()
 	dir, remove := workDir(t)
 	defer remove()
-	l := newLab(t, dir, f, policy)
+	l := newLab(t, filepath.Join(dir, "agent"), f, policy)
 	defer l.unlock()
 	do(l)
 }
 
 // newLab is inLab in a folder of the caller's, who unlocks the lab.
-func newLab(t testing.TB, dir string, f form, policy inbox.OrphanPolicy) *lab {
+func newLab(t testing.TB, dir string, f form, policy promise.Policy) *lab {
 	t.Helper()
 	home := filepath.Join(dir, ".heartbeat")
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -60,7 +64,7 @@ func newLab(t testing.TB, dir string, f form, policy inbox.OrphanPolicy) *lab {
 		attempts = 0 // an attempt can be that of a later iteration
 	}
 	l.note(promise.Fact{
-		Kind: promise.Declared, Policy: policy, Attempts: attempts, FilesUnproven: !f.ours() && policy == inbox.DeadLetter,
+		Kind: promise.Declared, Policy: policy, Attempts: attempts, FilesUnproven: !f.ours() && policy == promise.DeadLetter,
 	})
 	return l
 }
@@ -80,59 +84,23 @@ func (l *lab) echo(lines string, prompts ...string) {
 	l.accepted(prompts...)
 }
 
-// send appends as `heartbeat send` does.
+// send is `heartbeat send`.
 func (l *lab) send(prompt string) {
 	l.t.Helper()
-	l.append(inbox.Letter{Source: "send", Prompt: prompt})
+	l.must(prompt, "send", agent, "-")
 	l.accepted(prompt)
 }
 
-// hurry appends as `heartbeat send --urgent` does.
+// hurry is `heartbeat send --urgent`.
 func (l *lab) hurry(prompt string) {
 	l.t.Helper()
-	l.append(inbox.Letter{Source: "send", Prompt: prompt, Urgent: true})
+	l.must(prompt, "send", agent, "--urgent", "-")
 	l.hurried(prompt)
 }
 
-func (l *lab) append(letter inbox.Letter) {
-	l.t.Helper()
-	l.queue(func(q *inbox.Queue) {
-		if _, err := q.Append(context.Background(), letter); err != nil {
-			l.t.Fatal(err)
-		}
-	})
-}
-
-func (l *lab) queue(f func(q *inbox.Queue)) {
-	l.t.Helper()
-	q, err := inbox.Open(inbox.Place{Inbox: l.inbox})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer q.Close()
-	f(q)
-}
-
-// locked is queue with the hook lock.
-func (l *lab) locked(f func(q *inbox.Held)) {
-	l.t.Helper()
-	l.queue(func(q *inbox.Queue) {
-		ctx, cancel := context.WithTimeout(context.Background(), testbed.Patience)
-		defer cancel()
-		held, err := q.Lock(ctx)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		defer held.Unlock()
-		f(held)
-	})
-}
-
-func (l *lab) sessionLock() string { return filepath.Join(l.home, inbox.SessionLock) }
-
 func (l *lab) lock() {
 	l.t.Helper()
-	release, err := flock.TryLock(l.sessionLock())
+	release, err := l.shim().Lock()
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -146,70 +114,66 @@ func (l *lab) unlock() {
 	}
 }
 
-// picture is a lab at one moment. The inbox keeps its inode when the lab goes
-// back to it: to the queue another inode would be another file.
+// picture is a lab at one moment: all that is in the agent's folder. Files keep their
+// inodes when the lab goes back to it: to heartbeat an inbox with another inode would be
+// another file.
 type picture struct {
-	files      map[string]string
-	transcript string
-	book       string // what was decided about what it has done
-	client     client
-	record     promise.Record
-	locked     bool
+	files  map[string]string // :: path in the folder
+	client client
+	record promise.Record
+	passed []string
+	locked bool
 }
+
+func (l *lab) dir() string { return filepath.Dir(l.home) }
 
 func (l *lab) picture() picture {
 	l.t.Helper()
-	p := picture{files: map[string]string{}, client: l.client, record: slices.Clip(l.record), locked: l.release != nil}
-	names, err := os.ReadDir(l.home)
+	p := picture{files: map[string]string{}, client: l.client, record: slices.Clip(l.record), passed: slices.Clip(l.passes()), locked: l.release != nil}
+	l.eachFile(func(name string) { p.files[name] = read(l.t, filepath.Join(l.dir(), name)) })
+	return p
+}
+
+// eachFile calls do for each file in the agent's folder.
+func (l *lab) eachFile(do func(name string)) {
+	l.t.Helper()
+	err := fs.WalkDir(os.DirFS(l.dir()), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			do(name)
+		}
+		return err
+	})
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	for _, n := range names {
-		p.files[n.Name()] = read(l.t, filepath.Join(l.home, n.Name()))
-	}
-	p.transcript, p.book = read(l.t, l.transcript), read(l.t, l.book())
-	return p
 }
 
 func (l *lab) restore(p picture) {
 	l.t.Helper()
 	l.unlock()
-	names, err := os.ReadDir(l.home)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	for _, n := range names {
-		if _, stays := p.files[n.Name()]; stays && l.holdsLines(n.Name()) {
+	l.eachFile(func(name string) {
+		if _, stays := p.files[name]; stays {
+			return
+		}
+		if err := os.Remove(filepath.Join(l.dir(), name)); err != nil {
+			l.t.Fatal(err)
+		}
+	})
+	for name, content := range p.files {
+		path := filepath.Join(l.dir(), name)
+		if read(l.t, path) == content {
 			continue
 		}
-		if err := os.Remove(filepath.Join(l.home, n.Name())); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			l.t.Fatal(err)
 		}
-	}
-	for name, content := range p.files {
-		if path := filepath.Join(l.home, name); !l.holdsLines(name) || read(l.t, path) != content {
-			write(l.t, path, content)
-		}
-	}
-	write(l.t, l.transcript, p.transcript)
-	if l.form == checked {
-		if err := os.MkdirAll(filepath.Dir(l.book()), 0o700); err != nil {
-			l.t.Fatal(err)
-		}
-		write(l.t, l.book(), p.book)
-		if p.book == "" {
-			os.Remove(l.book())
-		}
+		write(l.t, path, content)
 	}
 	l.client, l.record = p.client, p.record
+	l.proved(p.passed)
 	if p.locked {
 		l.lock()
 	}
-}
-
-// holdsLines reports whether a file is one of a lane.
-func (l *lab) holdsLines(name string) bool {
-	return name == filepath.Base(l.inbox) || name == inbox.UrgentFile
 }
 
 func read(t testing.TB, path string) string {

@@ -1,25 +1,20 @@
 package crash
 
 import (
-	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"heartbeat/internal/crash/stepper"
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/session/sessiontest"
 )
 
 var kills = flag.Int("kills", 0, "how many random kills (0: 120, or 10000 with -full)")
 
-// TestMain is several programs, by the name it is called with.
-func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == deskName {
-		os.Exit(deskMain(os.Args[1:]))
-	}
-	os.Exit(testbed.Run(m))
-}
+func TestMain(m *testing.M) { os.Exit(testbed.Run(m)) }
 
 // program is the path of a release binary.
 func program(t testing.TB, name string) string {
@@ -27,17 +22,29 @@ func program(t testing.TB, name string) string {
 	return testbed.Program(t, name)
 }
 
+// built builds the program that answers a session's hooks as its shim does, once.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "turn-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "turn")
+	return path, testbed.Build(path, sessiontest.Turn)
+})
+
+func turn(t testing.TB) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // needPtrace skips where nothing can be stepped, and fails in CI.
 func needPtrace(t *testing.T) {
 	t.Helper()
-	_, err := stepper.Run(stepper.Program{Path: program(t, "heartbeat-stop"), Args: []string{"--help"}}, 0)
-	switch {
-	case err == nil:
-	case errors.Is(err, stepper.ErrUnavailable) && os.Getenv("CI") != "true":
-		t.Skip("no kill points here: ", err)
-	default:
-		t.Fatal(err)
-	}
+	stepper.Need(t, stepper.Program{Path: program(t, "heartbeat-stop"), Args: []string{"--help"}})
 }
 
 // workDir is a fresh folder and its removal.

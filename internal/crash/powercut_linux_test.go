@@ -1,39 +1,22 @@
 package crash
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"heartbeat/hook/inbox"
+	"heartbeat/internal/crash/disk"
 	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 )
 
-// fsKind is a file system that the power is cut of.
-type fsKind struct {
-	name    string
-	size    int64
-	mkfs    []string
-	options string
-}
-
-var fsKinds = []fsKind{
-	{"ext4", 16 << 20, []string{"mkfs.ext4", "-q", "-F"}, ""},
-	{"xfs", 300 << 20, []string{"mkfs.xfs", "-q", "-f"}, "nouuid"},
-	{"btrfs", 114 << 20, []string{"mkfs.btrfs", "-q", "-f", "--mixed"}, ""},
-}
-
 // cut is one line of the table: how entries are written and what happens to
 // an orphan.
 type cut struct {
-	fs     fsKind
+	fs     disk.Kind
 	synced bool // the entries were written by `send`; otherwise by `echo`
-	policy inbox.OrphanPolicy
+	policy promise.Policy
 }
 
 // TestPowerCut kills a hook before each of its calls, copies the image of the
@@ -55,94 +38,16 @@ func TestPowerCut(t *testing.T) {
 			fewest[tick] = min(fewest[tick], n)
 		}
 	}
-	for _, kind := range fsKinds {
-		t.Run(kind.name, func(t *testing.T) {
+	for _, kind := range disk.Kinds {
+		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
-			template := kind.template(t)
+			template := kind.Template(t)
 			for _, c := range testbed.SampleOf(t, []cut{
-				{kind, true, inbox.DeadLetter}, {kind, false, inbox.DeadLetter}, {kind, false, inbox.Retry}, {kind, true, inbox.Retry},
+				{kind, true, promise.DeadLetter}, {kind, false, promise.DeadLetter}, {kind, false, promise.Retry}, {kind, true, promise.Retry},
 			}, 2) {
 				c.run(t, template, fewest)
 			}
 		})
-	}
-}
-
-// template makes an empty image, or skips where one cannot be made or mounted.
-func (k fsKind) template(t *testing.T) string {
-	if _, err := exec.LookPath(k.mkfs[0]); err != nil {
-		t.Skip("no power cuts here: ", err)
-	}
-	path := filepath.Join(t.TempDir(), "template")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Truncate(k.size); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	if out, err := exec.Command(k.mkfs[0], append(k.mkfs[1:], path)...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", k.mkfs, err, out)
-	}
-	m, err := k.mount(t, path)
-	if err != nil {
-		t.Skipf("no power cuts here: cannot mount %s: %v", k.name, err)
-	}
-	m.unmount(t)
-	sparse := path + ".sparse" // 64 MB of XFS's log are zeros, which each copy would copy
-	if out, err := exec.Command("cp", "--sparse=always", path, sparse).CombinedOutput(); err != nil {
-		t.Fatalf("cp: %v: %s", err, out)
-	}
-	return sparse
-}
-
-// mounted is an image that is mounted.
-type mounted struct{ dir string }
-
-func (k fsKind) mount(t *testing.T, image string) (*mounted, error) {
-	dir, err := os.MkdirTemp(t.TempDir(), "mnt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k.mountAt(t, image, dir)
-}
-
-func (k fsKind) mountAt(t *testing.T, image, dir string) (*mounted, error) {
-	options := "loop"
-	if k.options != "" {
-		options += "," + k.options
-	}
-	if out, err := exec.Command("mount", "-t", k.name, "-o", options, image, dir).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
-	}
-	m := &mounted{dir}
-	t.Cleanup(func() { m.unmount(t) })
-	return m, nil
-}
-
-func (m *mounted) unmount(t *testing.T) {
-	if m.dir == "" {
-		return
-	}
-	// A child of another test that was just forked may hold a descriptor for
-	// a moment, until its exec.
-	var out []byte
-	err := errors.New("busy")
-	for deadline := time.Now().Add(testbed.Patience); err != nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		out, err = exec.Command("umount", m.dir).CombinedOutput()
-	}
-	if err != nil {
-		t.Errorf("umount: %v: %s", err, out)
-		_ = exec.Command("umount", "-l", m.dir).Run()
-	}
-	m.dir = ""
-}
-
-// copyImage copies a sparse file.
-func copyImage(t *testing.T, from, to string) {
-	if out, err := exec.Command("cp", "--sparse=auto", from, to).CombinedOutput(); err != nil {
-		t.Fatalf("cp: %v: %s", err, out)
 	}
 }
 
@@ -161,29 +66,30 @@ func (c cut) run(t *testing.T, template string, calls []int) {
 			doubled, killed := c.point(t, template, tick, call)
 			if !killed {
 				if call == 1 {
-					t.Errorf("%s, tick %d: nothing was cut off", c.fs.name, tick)
+					t.Errorf("%s, tick %d: nothing was cut off", c.fs.Name, tick)
 				}
 				break // what this lab has queued takes fewer calls
 			}
 			points, duplicates = points+1, duplicates+doubled
 		}
 	}
-	t.Logf("%-5s synced %-5v %-10s %3d cut points, %d duplicates", c.fs.name, c.synced, c.policy, points, duplicates)
+	testbed.Played(t, testbed.PowerCuts, points)
+	t.Logf("%-5s synced %-5v %-10s %3d cut points, %d duplicates", c.fs.Name, c.synced, c.policy, points, duplicates)
 }
 
 // point cuts the power before a call of a tick and returns how many duplicates that made;
 // killed is false if the tick makes no such call.
 func (c cut) point(t *testing.T, template string, tick, call int) (duplicates int, killed bool) {
-	where := fmt.Sprintf("%s, synced %v, %s, tick %d, call %d", c.fs.name, c.synced, c.policy, tick, call)
+	where := fmt.Sprintf("%s, synced %v, %s, tick %d, call %d", c.fs.Name, c.synced, c.policy, tick, call)
 	dir := t.TempDir()
 	before, after := filepath.Join(dir, "before"), filepath.Join(dir, "after")
-	copyImage(t, template, before)
-	m, err := c.fs.mount(t, before)
+	disk.Copy(t, template, before)
+	m, err := c.fs.Mount(t, before)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.unmount(t)
-	l := newLab(t, m.dir, session, c.policy)
+	defer m.Unmount(t)
+	l := newLab(t, m.Dir, session, c.policy)
 	defer l.unlock()
 	l.transcript = filepath.Join(dir, "transcript.jsonl") // the client's: not what is tried here
 	c.fill(l)
@@ -193,12 +99,12 @@ func (c cut) point(t *testing.T, template string, tick, call int) (duplicates in
 	}
 	if !l.step(call, false).Killed {
 		l.die()
-		m.unmount(t)
+		m.Unmount(t)
 		return 0, false
 	}
-	copyImage(t, before, after)
+	disk.Copy(t, before, after)
 	l.die()
-	m.unmount(t)
+	m.Unmount(t)
 	os.Remove(before)
 	c.goOn(t, l, after, where)
 	os.Remove(after)
@@ -231,18 +137,18 @@ var plain3 = []string{"alpha: one", "beta: two", "gamma: three"}
 
 // goOn is the time after the power came back.
 func (c cut) goOn(t *testing.T, l *lab, image, where string) {
-	m, err := c.fs.mount(t, image)
+	m, err := c.fs.Mount(t, image)
 	if err != nil {
 		t.Errorf("%s: cannot mount what the cut left: %v", where, err)
 		return
 	}
-	defer m.unmount(t)
+	defer m.Unmount(t)
 	defer l.die() // what it holds open would keep it mounted
 	if c.offered(l) {
 		// The tick that handed the first one over has synced all of them.
 		l.accepted(plain3...)
 	}
-	l.home = filepath.Join(m.dir, ".heartbeat")
+	l.home = filepath.Join(m.Dir, ".heartbeat")
 	if err := os.MkdirAll(l.home, 0o700); err != nil {
 		t.Fatal(err)
 	}

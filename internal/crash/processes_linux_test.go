@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,36 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/crash/stepper"
 	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 )
 
-// fleet writes a heartbeat.yaml with one agent, "a", whose folder is the lab's,
-// beside that folder.
-func (l *lab) fleet() (env []string, dir string) {
-	l.t.Helper()
-	agent := filepath.Dir(l.home)
-	dir = agent + "-fleet"
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		l.t.Fatal(err)
-	}
-	l.t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	write(l.t, filepath.Join(dir, "heartbeat.yaml"),
-		fmt.Sprintf("version: 1\nagents:\n  a:\n    dir: %q\n    command: [\"true\"]\n", agent))
-	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"),
-		"XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"),
-	}, dir
-}
-
 func (l *lab) sending(id, prompt string) stepper.Program {
-	env, dir := l.fleet()
-	return stepper.Program{
-		Path: program(l.t, "heartbeat"), Dir: dir, Env: env,
-		Args: []string{"send", "a", "--id", id, prompt},
-	}
+	l.t.Helper()
+	return l.person().command(l.t, "send", agent, "--id", id, prompt)
 }
 
 // TestSendIsKilled kills `heartbeat send` before each of its calls. Sending
@@ -56,7 +33,7 @@ func TestSendIsKilled(t *testing.T) {
 			const width = 12
 			for first := 1; int(points.Load()) == first-1; first += width { // until one is not killed
 				atOnce(width, width, func(i int) {
-					inLab(t, wiredStderr, inbox.Retry, func(l *lab) {
+					inLab(t, wiredStderr, promise.Retry, func(l *lab) {
 						if l.sendKilled(tail, first+i) {
 							points.Add(1)
 						}
@@ -64,6 +41,7 @@ func TestSendIsKilled(t *testing.T) {
 				})
 			}
 			t.Logf("%d kill points", points.Load())
+			testbed.Played(t, testbed.Kills, int(points.Load()))
 		})
 	}
 }
@@ -91,7 +69,7 @@ func (l *lab) sendKilled(tail string, n int) bool {
 // TestProcessesAtOnce lets senders, hooks and recoveries race as processes.
 func TestProcessesAtOnce(t *testing.T) {
 	t.Parallel()
-	inLab(t, session, inbox.DeadLetter, func(l *lab) { l.race(t) })
+	inLab(t, session, promise.DeadLetter, func(l *lab) { l.race(t) })
 }
 
 func (l *lab) race(t *testing.T) {
@@ -110,7 +88,7 @@ func (l *lab) race(t *testing.T) {
 	for s := range senders {
 		all.Go(func() {
 			for _, c := range calls[s] {
-				if o := plain(t, c); o.Status != 0 {
+				if o := stepper.Plain(t, c); o.Status != 0 {
 					t.Errorf("send: %+v", o)
 				}
 			}
@@ -125,7 +103,7 @@ func (l *lab) race(t *testing.T) {
 				return
 			default:
 			}
-			o := plain(t, stepper.Program{
+			o := stepper.Plain(t, stepper.Program{
 				Path: program(t, "heartbeat-stop"), Args: []string{"recover", "--inbox", l.inbox, "--on-orphan", "retry"},
 			})
 			if o.Status != 1 {
@@ -165,7 +143,7 @@ func TestForeignWriters(t *testing.T) {
 		t.Skip("no foreign writer here: ", err)
 	}
 	const lines = 30
-	inLab(t, wiredStderr, inbox.Retry, func(l *lab) {
+	inLab(t, wiredStderr, promise.Retry, func(l *lab) {
 		for i := range lines {
 			l.accepted(fmt.Sprintf("b%d: %s", i, strings.Repeat("z", 100_000)))
 		}
@@ -187,7 +165,7 @@ func TestALiveAppenderIsNeverTorn(t *testing.T) {
 		rounds = 100
 	}
 	for range rounds {
-		inLab(t, wiredStderr, inbox.Retry, func(l *lab) {
+		inLab(t, wiredStderr, promise.Retry, func(l *lab) {
 			var all []string
 			for i := range lines {
 				all = append(all, fmt.Sprintf("w%d: %s", i, strings.Repeat("v", 64<<10)))

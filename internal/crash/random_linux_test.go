@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/crash/stepper"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 )
 
@@ -125,7 +125,7 @@ func slain(t testing.TB, p stepper.Program, after time.Duration) stepper.Outcome
 func TestRecoverIsKilledToo(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
-	totals := map[inbox.OrphanPolicy]*tally{}
+	totals := map[promise.Policy]*tally{}
 	var points []double
 	const stride = 397 // with no common divisor with the number of policies
 	n := testbed.Turn(t, stride)
@@ -159,7 +159,7 @@ func TestRecoverIsKilledToo(t *testing.T) {
 // double is one kill of a hook, after which the recovery is killed at each point of
 // a lane.
 type double struct {
-	policy     inbox.OrphanPolicy
+	policy     promise.Policy
 	form       form
 	tick, call int
 	turn       int // the sample's first point

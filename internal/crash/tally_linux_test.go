@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"heartbeat/internal/promise"
+	"heartbeat/internal/testbed"
 )
 
 // tally are the verdicts on many runs: the figures of the README.
@@ -23,6 +24,7 @@ func (c *tally) add(l *lab, where string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs = append(c.runs, v)
+	testbed.Played(l.t, testbed.Kills, v.Interruptions)
 	if wrong == "" {
 		return
 	}

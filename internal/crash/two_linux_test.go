@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -11,9 +12,10 @@ import (
 	"syscall"
 	"testing"
 
-	"heartbeat/hook/inbox"
+	"heartbeat/hook/ask"
 	"heartbeat/hook/settings"
 	"heartbeat/internal/crash/stepper"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 )
 
@@ -22,42 +24,49 @@ import (
 // stands in the settings, where the runtime cannot even begin: it may fail in
 // any way, but not with 2 and anything but the prompt.
 
-// asInstalled is a hook call by the shell.
-func asInstalled(p stepper.Program) stepper.Program {
-	var command strings.Builder
-	command.WriteString(strings.TrimSuffix(settings.Command(p.Path), " hook"))
+// asInstalled is a hook call by the shell: of a generated entry, or of a hand-wired one as we
+// advise it.
+func asInstalled(f form, p stepper.Program) stepper.Program {
+	var call strings.Builder
+	call.WriteString(settings.Quote(p.Path))
 	for _, a := range p.Args {
-		command.WriteString(" " + settings.Quote(a))
+		call.WriteString(" " + settings.Quote(a))
 	}
-	p.Path, p.Args = "/bin/sh", []string{"-c", command.String()}
+	command := "GOTRACEBACK=crash exec " + call.String()
+	if f.ours() {
+		command = strings.Replace(settings.Command("/"), "/ hook", call.String(), 1)
+	}
+	p.Path, p.Args = "/bin/sh", []string{"-c", command}
 	return p
 }
 
 // stopIn is a lab at a Stop that hands over "two".
 func stopIn(t *testing.T, f form, do func(l *lab, stop stepper.Program)) {
-	inLab(t, f, inbox.Retry, func(l *lab) {
+	inLab(t, f, promise.Retry, func(l *lab) {
 		l.echo("one\ntwo\n", "one", "two")
 		l.launch()
 		for l.record.Count().Given == 0 || l.pending[0] != "Stop" {
 			l.step(0, true)
 		}
-		do(l, asInstalled(l.command("Stop")))
+		do(l, l.command("Stop"))
 	})
 }
 
-// checkTwo fails where an outcome would be taken for a prompt that is none.
-func checkTwo(t *testing.T, what string, f form, o stepper.Outcome) {
+// checkPrompt fails where an outcome would be taken for a prompt that is none: status is the one
+// that says that it is.
+func checkPrompt(t *testing.T, what string, f form, o stepper.Outcome, status int) {
 	t.Helper()
-	if o.Status == 2 && (f == wiredJSON || o.Stderr != "two") {
-		t.Errorf("%s, %s: status 2, stderr %.200q", f, what, o.Stderr)
+	if o.Status == status && (f == wiredJSON || o.Stderr != "two") {
+		t.Errorf("%s, %s: status %d, stderr %.200q", f, what, status, o.Stderr)
 	}
 }
 
 var speaking = []form{session, wiredStderr, wiredJSON}
 
-// TestSIGQUITAtEachCallIsNoPrompt sends it before each system call, the
-// shell's and the runtime's first ones included: 540, of which each form takes
-// every thirty-sixth, by the sample, unless -full is given. Without the variable 160 of them are
+// TestSIGQUITAtEachCallIsNoPrompt sends it before each system call, the runtime's first ones
+// included, and those of the hand-wired entry's shell: 540, of which each form takes
+// every thirty-sixth, by the sample, unless -full is given. Without the variable, or without a
+// status of its own, 160 of them are
 // "prompts". (Some take 5 s: an aborting runtime waits for its threads.)
 func TestSIGQUITAtEachCallIsNoPrompt(t *testing.T) {
 	t.Parallel()
@@ -68,6 +77,10 @@ func TestSIGQUITAtEachCallIsNoPrompt(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			stopIn(t, f, func(l *lab, stop stepper.Program) {
+				prompt := ask.StatusPrompt
+				if !f.ours() {
+					stop, prompt = asInstalled(f, stop), 2
+				}
 				was := l.picture()
 				for at := 1 + (turn+i*12)%stride; ; at += stride {
 					l.restore(was)
@@ -75,9 +88,10 @@ func TestSIGQUITAtEachCallIsNoPrompt(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					checkTwo(t, fmt.Sprintf("SIGQUIT before call %d", at), f, o)
+					testbed.Played(t, testbed.Kills, 1)
+					checkPrompt(t, fmt.Sprintf("SIGQUIT before call %d", at), f, o, prompt)
 					if !o.Killed {
-						if at < 200 || f != wiredJSON && o.Status != 2 {
+						if at < 200 || f != wiredJSON && o.Status != prompt {
 							t.Errorf("undisturbed: %+v", o)
 						}
 						return
@@ -88,19 +102,23 @@ func TestSIGQUITAtEachCallIsNoPrompt(t *testing.T) {
 	}
 }
 
-// limits are what a machine can be short of, for prlimit(1). The client itself
-// needs more than 512 MiB of address space and of data to start (2.1.329); a
-// Go program ends with 2 whatever the environment says below 750 to 800 (by the
-// machine) and 100 MiB.
-func limits() []string {
+// limits are what a machine can be short of, for prlimit(1). A Go program ends with 2 whatever
+// the environment says below 750 to 800 MiB of address space (by the machine) and 100 MiB of
+// data: that is no prompt of a generated entry's. A limit is the client's, too, which needs more
+// than 512 MiB of either to start (2.1.329), unless a wrapper of the shell sets it.
+func limits(f form) []string {
 	var all []string
 	for n := range 12 {
 		all = append(all, fmt.Sprintf("--nproc=%d", n))
 	}
-	for _, mib := range []int{900, 1024} {
+	space, data := []int{900, 1024}, []int{128, 256, 512}
+	if f.ours() {
+		space, data = append(space, 2, 3, 4, 8, 16, 64, 256, 488, 700), append(data, 1, 2, 4, 32, 64)
+	}
+	for _, mib := range space {
 		all = append(all, fmt.Sprintf("--as=%d", mib<<20))
 	}
-	for _, mib := range []int{128, 256, 512} {
+	for _, mib := range data {
 		all = append(all, fmt.Sprintf("--data=%d", mib<<20))
 	}
 	for n := range 12 {
@@ -121,9 +139,10 @@ func TestAMachineThatIsShortOfSomethingIsNoPrompt(t *testing.T) {
 			t.Parallel()
 			stopIn(t, f, func(l *lab, stop stepper.Program) {
 				was := l.picture()
-				for _, limit := range limits() {
+				for _, limit := range limits(f) {
 					l.restore(was)
-					checkTwo(t, limit, f, limited(t, l, limit, stop))
+					testbed.Played(t, testbed.FailingCalls, 1)
+					checkPrompt(t, limit, f, limited(t, l, limit, asInstalled(f, stop)), 2)
 				}
 			})
 		})
@@ -152,10 +171,11 @@ func limited(t *testing.T, l *lab, limit string, p stepper.Program) stepper.Outc
 // giveAway gives the lab to a user, and lets them reach the binary.
 func giveAway(t *testing.T, l *lab, uid int) {
 	t.Helper()
-	if err := os.Chmod(filepath.Dir(program(t, "heartbeat-stop")), 0o755); err != nil {
+	err := errors.Join(os.Chmod(filepath.Dir(program(t, "heartbeat-stop")), 0o755), os.Chmod(filepath.Dir(filepath.Dir(l.home)), 0o711))
+	if err != nil {
 		t.Fatal(err)
 	}
-	err := filepath.WalkDir(filepath.Dir(l.home), func(path string, _ fs.DirEntry, err error) error {
+	err = filepath.WalkDir(filepath.Dir(l.home), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

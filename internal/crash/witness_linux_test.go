@@ -1,15 +1,16 @@
 package crash
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
-	"heartbeat/hook/inbox"
+	"heartbeat/internal/crash/stepper"
 	"heartbeat/internal/promise"
 )
 
@@ -84,24 +85,81 @@ func (l *lab) named(line string) string {
 	return ""
 }
 
-// atEnd is the record with what stands in the queue's files now.
-func (l *lab) atEnd() (r promise.Record) {
-	r = slices.Clip(l.record)
-	l.queue(func(q *inbox.Queue) {
-		facts, err := promise.Queue{Agent: agent, Named: l.named}.Facts(q)
-		if r = append(r, facts...); err != nil {
-			r = append(r, promise.Fact{Kind: promise.Seen, Note: err.Error()})
+// atEnd is the record with what the exports tell now.
+func (l *lab) atEnd() promise.Record {
+	told := promise.Told{
+		Dead:    lines[promise.Dead](l.t, filepath.Join(l.home, ".dead-letter.jsonl")),
+		Replies: lines[promise.Reply](l.t, filepath.Join(l.home, "outbox.jsonl")),
+	}
+	return append(slices.Clip(l.record), promise.Teller{Agent: agent, Named: l.named}.Facts(told)...)
+}
+
+func lines[T any](t testing.TB, path string) []T {
+	t.Helper()
+	all, err := promise.Lines[T](strings.NewReader(read(t, path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// left asks what is in flight and queued.
+func (l *lab) left() []promise.Queued {
+	l.t.Helper()
+	all, err := l.person().ask(l.t).Inbox(agent)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return all
+}
+
+// must runs a command of heartbeat where only success will do.
+func (l *lab) must(stdin string, args ...string) {
+	l.t.Helper()
+	c := l.person().command(l.t, args...)
+	c.Stdin = stdin
+	if o := stepper.Plain(l.t, c); o.Status != 0 {
+		l.t.Fatalf("heartbeat %q: %+v", args, o)
+	}
+}
+
+// person is somebody whose fleet has one agent, "a", and who types commands.
+type person struct {
+	dir         string // of the fleet
+	work, inbox string // of the agent
+}
+
+func (l *lab) person() person { return person{dir: l.dir() + "-fleet", work: l.dir(), inbox: l.inbox} }
+
+func (p person) command(t testing.TB, args ...string) stepper.Program {
+	t.Helper()
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(p.dir, "heartbeat.yaml"),
+		fmt.Sprintf("version: 1\nagents:\n  %s:\n    dir: %q\n    inbox: %q\n    command: [\"true\"]\n", agent, p.work, p.inbox))
+	return stepper.Program{
+		Path: program(t, "heartbeat"), Dir: p.dir, Args: args, Env: []string{
+			"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(p.dir, "home"), "HEARTBEAT_STATE_DIR=" + filepath.Join(p.dir, "state"),
+			"XDG_RUNTIME_DIR=" + filepath.Join(p.dir, "run"),
+		},
+	}
+}
+
+func (p person) ask(t testing.TB) promise.Ask {
+	return func(args ...string) ([]byte, error) {
+		o := stepper.Plain(t, p.command(t, args...))
+		if o.Status != 0 {
+			return nil, fmt.Errorf("heartbeat %q: %+v", args, o)
 		}
-	})
-	return r
+		return []byte(o.Stdout), nil
+	}
 }
 
 // verdict judges the run, and says with proof what is wrong.
 func (l *lab) verdict() (v *promise.Verdict, wrong string) {
-	r := l.atEnd()
-	if l.inFlight() {
-		r = append(r, promise.Fact{Kind: promise.Left, Agent: agent, Note: "a record in flight"})
-	}
+	told := promise.Told{Queued: l.left(), Tail: !strings.HasSuffix(cmp.Or(read(l.t, l.inbox), "\n"), "\n")}
+	r := append(l.atEnd(), promise.Teller{Agent: agent, Named: l.named}.Facts(told)...)
 	if l.form == checked {
 		r = append(r, l.proofs()...)
 	}
@@ -123,9 +181,4 @@ func (l *lab) check(where string) {
 	}
 }
 
-func (l *lab) inFlight() bool {
-	return slices.ContainsFunc(inbox.FlightFiles(l.inbox), func(path string) bool {
-		_, err := os.Lstat(path)
-		return !errors.Is(err, fs.ErrNotExist)
-	})
-}
+func (l *lab) inFlight() bool { return slices.ContainsFunc(l.left(), promise.Queued.InFlight) }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/journal"
 )
@@ -123,9 +124,13 @@ func TestNobodyIsDoneByLying(t *testing.T) {
 			if told := f.journal(journal.Forged); name == writesOver && (len(told) != 2 || !strings.Contains(told[0].Reason.Raw(), "says something else")) {
 				t.Errorf("what was written over is not told: %+v", told)
 			}
-			for _, d := range f.dead() {
-				if d.Prompt() != "lie" && d.Prompt() != "" {
-					t.Errorf("a dead letter says %q", d.Prompt())
+			letters, err := promise.Ask(f.ask).DeadLetters("a")
+			if err != nil {
+				t.Error(err)
+			}
+			for _, d := range letters {
+				if d.Prompt != "lie" && d.Prompt != "" {
+					t.Errorf("a dead letter says %q", d.Prompt)
 				}
 			}
 			f.write(filepath.Join(f.Dir, "allowed"), "")

@@ -67,9 +67,6 @@ func TestASessionMaySayThatItLives(t *testing.T) {
 		if err != nil || strings.Join(got, "\n") != want {
 			t.Errorf("%v; what ran:\n%s\nwant:\n%s", err, strings.Join(got, "\n"), want)
 		}
-		if sign, err := os.ReadFile(filepath.Join(f.home(), ".alive.json")); err != nil || !strings.Contains(string(sign), `"text":"last"`) {
-			t.Errorf("%v: %s", err, sign)
-		}
 		if events := f.must("", "events", "a"); !strings.Contains(events, " a alive\n    ") {
 			t.Errorf("events:\n%s", events)
 		}

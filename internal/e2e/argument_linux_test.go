@@ -32,7 +32,7 @@ func TestTheFirstEntryReachesTheModelExactly(t *testing.T) {
 		calls int
 	}{
 		"everyday texts":  {everyday(t), 1},
-		"invisible":       {"\ufeffBOM, soft\u00adhyphen, c:\\\u202apath\u202c, \u200emark, zero\u200bwidth, a\u2028line, 邉\U000e0100, x\ufe0e.", 2},
+		"invisible":       {"a BOM\ufeff, soft\u00adhyphen, c:\\\u202apath\u202c, \u200emark, zero\u200bwidth, a\u2028line, 邉\U000e0100, x\ufe0e.", 2},
 		"a word it knows": {"use ultracode for this", 2},
 		"a tag it knows":  {"<pasted_content id=1>x</pasted_content>", 2},
 	} {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,8 +33,8 @@ type whileAsked struct {
 func killsAll(f *fleet, s *scheduler) {
 	r := f.session()
 	_ = s.cmd.Process.Kill()
-	_ = syscall.Kill(r.Shim.PID, syscall.SIGKILL)
-	_ = syscall.Kill(r.Client.PID, syscall.SIGKILL)
+	_ = kill(r.Shim, syscall.SIGKILL)
+	_ = kill(r.Client, syscall.SIGKILL)
 	<-s.done
 }
 
@@ -43,7 +44,7 @@ func whilesAsked() []whileAsked {
 		{name: "everything is killed", does: killsAll, stopped: true},
 		{name: "everything is killed in the turn", does: killsAll, stopped: true, inTurn: true, interrupted: true},
 		{name: "the client is killed in the turn", inTurn: true, interrupted: true, does: func(f *fleet, _ *scheduler) {
-			kills(func(r *hook.Record) hook.Process { return r.Client })(f, nil)
+			kills(func(s *seen) int { return s.Client })(f, nil)
 		}},
 		{name: "a person types in the turn", inTurn: true, does: person(submits("LOOK AT THIS, TOO"))},
 		{name: "a person interrupts the turn", inTurn: true, interrupted: true, does: person(func(_ *fleet, p *Terminal) { p.Type("\x1b") })},
@@ -137,11 +138,21 @@ func (f *fleet) named() {
 // asks is the id of the request that waits, or "".
 func (f *fleet) asks() string {
 	f.t.Helper()
-	waiting, _ := filepath.Glob(filepath.Join(f.Dir, "state", "*", "approvals", "*.json"))
-	if len(waiting) == 0 {
-		return ""
+	var envelope struct {
+		Data struct {
+			Approvals []struct{ ID, State string }
+		}
 	}
-	return strings.TrimSuffix(filepath.Base(waiting[0]), ".json")
+	out := f.must("", "approval", "-o", "json", "--heartbeat-ms", "0")
+	if err := json.Unmarshal([]byte(out), &envelope); err != nil {
+		f.t.Fatalf("approval: %v: %s", err, out)
+	}
+	for _, a := range envelope.Data.Approvals {
+		if a.State == "asked" {
+			return a.ID
+		}
+	}
+	return ""
 }
 
 // answered checks what the agent got.

@@ -25,20 +25,30 @@ import (
 	"heartbeat/orchestrator/usage"
 )
 
-// spent is what the records of agent "a" say, in all and by entry.
+// spent is what `usage` says of agent "a", in all and by entry.
 func (f *fleet) spent() (all usage.Sum, entries map[string]usage.Sum) {
 	f.t.Helper()
-	entries = map[string]usage.Sum{}
-	states, err := filepath.Glob(filepath.Join(f.Dir, "state", "*", "usage"))
-	if err != nil || len(states) != 1 {
-		f.t.Fatalf("folders of records: %v, %v", states, err)
+	return f.spentOf("a")
+}
+
+func (f *fleet) spentOf(agent string) (all usage.Sum, entries map[string]usage.Sum) {
+	f.t.Helper()
+	var envelope struct {
+		Data struct {
+			Rows []struct {
+				Delivery string
+				usage.Sum
+			}
+		}
 	}
-	err = usage.Read(filepath.Dir(states[0]), "a", time.Time{}, func(r usage.Record) {
-		all = all.Plus(r.Sum)
-		entries[r.Delivery] = entries[r.Delivery].Plus(r.Sum)
-	})
-	if err != nil {
-		f.t.Fatal(err)
+	out := f.must("", "usage", agent, "--by", "entry", "-o", "json", "--heartbeat-ms", "0")
+	if err := json.Unmarshal([]byte(out), &envelope); err != nil {
+		f.t.Fatalf("usage: %v: %s", err, out)
+	}
+	entries = map[string]usage.Sum{}
+	for _, row := range envelope.Data.Rows {
+		all = all.Plus(row.Sum)
+		entries[row.Delivery] = entries[row.Delivery].Plus(row.Sum)
 	}
 	return all, entries
 }
@@ -182,8 +192,8 @@ func TestBillsSurviveKills(t *testing.T) {
 			f.Until("some are done", func() bool { return len(f.outbox()) > before })
 			r := f.session()
 			for one := range strings.SplitSeq(victim, " and ") {
-				pid := map[string]int{"client": r.Client.PID, "shim": r.Shim.PID, "scheduler": s.cmd.Process.Pid}[one]
-				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				pid := map[string]int{"client": r.Client, "shim": r.Shim, "scheduler": s.cmd.Process.Pid}[one]
+				if err := kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 					t.Fatal(err)
 				}
 			}
@@ -282,16 +292,10 @@ func appendText(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// recorded is what the records of an agent say.
-func (b *bills) recorded(agent string) (all usage.Sum) {
+// recorded is what `usage` says of an agent.
+func (b *bills) recorded(agent string) usage.Sum {
 	b.t.Helper()
-	states, err := filepath.Glob(filepath.Join(b.Dir, "state", "*", "usage"))
-	if err != nil || len(states) != 1 {
-		b.t.Fatalf("folders of records: %v, %v", states, err)
-	}
-	if err := usage.Read(filepath.Dir(states[0]), agent, time.Time{}, func(r usage.Record) { all = all.Plus(r.Sum) }); err != nil {
-		b.t.Fatal(err)
-	}
+	all, _ := b.spentOf(agent)
 	return all
 }
 
@@ -359,10 +363,11 @@ func TestBillsOfAThousandEntriesAndKills(t *testing.T) {
 			_ = s.cmd.Process.Kill()
 			<-s.done
 			s = b.start()
-		} else if r := b.sessionOf(b.members[round%agents].name); r != nil {
-			pid := map[string]int{"client": r.Client.PID, "shim": r.Shim.PID}[victim]
+		} else {
+			r := b.sessionOf(b.members[round%agents].name)
+			pid := map[string]int{"client": r.Client, "shim": r.Shim}[victim]
 			if pid > 0 {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+				_ = kill(pid, syscall.SIGKILL) // it may have ended
 			}
 		}
 		for _, m := range b.members {
@@ -417,17 +422,17 @@ func TestTurnsThatAKilledClientHadNotWrittenDownAreUnseen(t *testing.T) {
 			r := b.sessionOf(m.name)
 			var kills []error
 			if tt.shimToo {
-				b.Until("its records are begun", func() bool {
+				b.Until("its records are begun", func() bool { // no command says so of nothing
 					begun, err := filepath.Glob(filepath.Join(b.Dir, "state", "*", "usage", m.name+".jsonl"))
 					return err == nil && len(begun) > 0
 				})
 				// It must not see its client's end, and not go first: then the terminal would hang
 				// up, on which a client ends in order, a stopped one too.
-				kills = append(kills, syscall.Kill(r.Shim.PID, syscall.SIGSTOP))
+				kills = append(kills, kill(r.Shim, syscall.SIGSTOP))
 			}
-			kills = append(kills, syscall.Kill(r.Client.PID, syscall.SIGKILL))
+			kills = append(kills, kill(r.Client, syscall.SIGKILL))
 			if tt.shimToo {
-				kills = append(kills, syscall.Kill(r.Shim.PID, syscall.SIGKILL))
+				kills = append(kills, kill(r.Shim, syscall.SIGKILL))
 			}
 			if err := errors.Join(kills...); err != nil {
 				t.Fatal(err)

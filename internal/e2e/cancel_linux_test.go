@@ -1,31 +1,27 @@
 package e2e
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/simulate/script"
 )
 
 // flight is the entry in flight, or nil.
-func (f *fleet) flight() *inbox.InFlight {
-	q, err := inbox.Open(inbox.Place{Inbox: filepath.Join(f.home(), "inbox.jsonl"), Home: f.home()})
-	if err != nil {
-		f.t.Fatal(err)
+func (f *fleet) flight() *promise.Queued {
+	f.t.Helper()
+	for _, e := range f.queueOf("a") {
+		if e.InFlight() {
+			return &e
+		}
 	}
-	defer q.Close()
-	in, err := q.Peek()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return in
+	return nil
 }
 
-func started(f *inbox.InFlight) bool { return f != nil && f.State == inbox.Started }
+func started(f *promise.Queued) bool { return f != nil && f.State == "started" }
 
 // TestCancelATurn: the client is ended in the middle of a tool and in the middle of
 // an answer. The prompt is a dead letter or the last in the queue, what is behind it
@@ -51,13 +47,13 @@ func TestCancelATurn(t *testing.T) {
 				f.Until("it is given again, behind the next one", func() bool {
 					return len(f.outbox()) == 1 && started(f.flight())
 				})
-				if again := f.flight(); again.Attempt != 1 || again.Prompt() != "a long one" {
+				if again := f.flight(); again.Attempt != 1 || again.Prompt != "a long one" {
 					t.Errorf("given again as %+v", again)
 				}
 				if out := f.must("", "cancel", "a"); !strings.Contains(out, "a: cancelled; heartbeat") {
 					t.Errorf("cancel: %s", out)
 				}
-				if dead := f.dead(); len(dead) != 1 || dead[0].Reason != inbox.Cancelled {
+				if dead := f.dead(); len(dead) != 1 || dead[0].Reason != promise.ByCancel {
 					t.Errorf("dead letters: %+v", dead)
 				}
 				f.send("the last one")

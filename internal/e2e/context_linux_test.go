@@ -14,10 +14,10 @@ import (
 func TestAFullConversationMakesWay(t *testing.T) {
 	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"context: resume", "max-context: 20%"},
-			fakeapi.Rule{Answer: fakeapi.Answer{Text: "ok", Delay: 1500 * time.Millisecond, Usage: fakeapi.Usage{Input: 300_000, Output: 5}}})
+			fakeapi.Rule{Answer: fakeapi.Answer{Text: "ok", Delay: 6 * time.Second, Usage: fakeapi.Usage{Input: 300_000, Output: 5}}})
 		if !c.real {
 			f.WriteJSON(filepath.Join(f.Dir, "script.json"), map[string]any{
-				"think": "1500ms", "context-window": 50, "rules": []any{map[string]any{"steps": []any{map[string]any{"reply": "ok"}}}},
+				"think": "6s", "context-window": 50, "rules": []any{map[string]any{"steps": []any{map[string]any{"reply": "ok"}}}},
 			})
 		}
 		for range 3 {

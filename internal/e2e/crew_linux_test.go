@@ -8,11 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"heartbeat/hook"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/fakeapi"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
-	"heartbeat/orchestrator/journal"
 )
 
 // member is an agent of a crew.
@@ -58,7 +56,7 @@ func newCrew(t *testing.T, c client, members []member, rules ...fakeapi.Rule) *f
 			return
 		}
 		for _, m := range members {
-			for _, file := range []string{"inbox.jsonl", inbox.FlightFile, "outbox.jsonl", inbox.DeadFile} {
+			for _, file := range []string{"inbox.jsonl", ".in-flight", "outbox.jsonl", ".dead-letter.jsonl"} {
 				if b, err := os.ReadFile(filepath.Join(l.Dir, "agents", m.name, ".heartbeat", file)); err == nil {
 					t.Logf("%s, %s:\n%s", m.name, file, b)
 				}
@@ -76,35 +74,9 @@ func of[T any](f *fleet, agent, file string) []T {
 	return readLines[T](f.t, filepath.Join(f.Dir, "agents", agent, ".heartbeat", file))
 }
 
-func (f *fleet) doneBy(agent string) []inbox.Delivery {
+func (f *fleet) doneBy(agent string) []promise.Reply {
 	f.t.Helper()
-	return of[inbox.Delivery](f, agent, "outbox.jsonl")
-}
-
-// sessionOf is the record of an agent's session, or nil.
-func (f *fleet) sessionOf(agent string) *hook.Record {
-	r, err := hook.ReadRecord(filepath.Join(f.Dir, "agents", agent, ".heartbeat"))
-	if err != nil {
-		return nil // it is being written
-	}
-	return (*hook.Record)(r)
-}
-
-// journal returns the events of a kind.
-func (f *fleet) journal(kind journal.Kind) (all []journal.Event) {
-	f.t.Helper()
-	states, _ := filepath.Glob(filepath.Join(f.Dir, "state", "*", "journal.jsonl"))
-	for _, path := range states {
-		for e, err := range journal.Read(filepath.Dir(path)) {
-			if err != nil {
-				f.t.Fatal(err)
-			}
-			if e.Kind == kind {
-				all = append(all, e)
-			}
-		}
-	}
-	return all
+	return of[promise.Reply](f, agent, "outbox.jsonl")
 }
 
 // states is what `status` says that agents do, by their names.

@@ -164,7 +164,7 @@ func TestContextResume(t *testing.T) {
 			f.send(text)
 			f.must("", "run", "--once")
 			f.gone()
-			ids = append(ids, f.session().ClientSession)
+			ids = append(ids, f.conversation())
 		}
 		once("the first")
 		once("the second")

@@ -24,7 +24,7 @@ var selfApprovals = []string{
 	`H=heartbeat; $H approval approve $ID`,
 	`heartbeat  approval   approve $ID`,
 	`heartbeat approval reject $ID`,
-	`env -u HEARTBEAT_SESSION -u HEARTBEAT_HOME -u HEARTBEAT_AGENT -u HEARTBEAT_TERMS heartbeat approval approve $ID`,
+	`env -u HEARTBEAT_SESSION -u HEARTBEAT_SOCKET -u HEARTBEAT_HOME -u HEARTBEAT_AGENT heartbeat approval approve $ID`,
 	`env -i PATH="$PATH" HOME="$HOME" HEARTBEAT_STATE_DIR="$HEARTBEAT_STATE_DIR" $HB -f "$HEARTBEAT_FILE" approval approve $ID`,
 	`setsid -w $HB approval approve $ID`,
 	`(setsid nohup env -i HOME="$HOME" HEARTBEAT_STATE_DIR="$HEARTBEAT_STATE_DIR" sh -c "sleep 0.5; $HB -f $HEARTBEAT_FILE approval approve $ID >>late 2>&1; echo >> late-ended" >/dev/null 2>&1 &); until [ -e late-ended ]; do sleep 0.1; done; cat late; false`,

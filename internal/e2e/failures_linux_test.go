@@ -129,7 +129,7 @@ func (i ill) play(t *testing.T, c client) {
 	asked := time.Now()
 	if i.stopped {
 		f.phase(hook.Turn)
-		if err := syscall.Kill(f.session().Client.PID, syscall.SIGSTOP); err != nil {
+		if err := kill(f.session().Client, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,10 +19,9 @@ import (
 	"heartbeat/hook"
 	hookclient "heartbeat/hook/client"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/fakeapi"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
-	"heartbeat/orchestrator/journal"
 	"heartbeat/ptyrun/screen"
 )
 
@@ -48,7 +48,8 @@ agents:
 %s`
 
 // newFleet prepares a lab with one agent, "a", in its workspace. fields are
-// further fields of the agent, one a line.
+// further fields of the agent, one a line. Its client has as long to start as a busy
+// machine needs.
 func newFleet(t *testing.T, c client, fields []string, rules ...fakeapi.Rule) *fleet {
 	t.Helper()
 	l := newLab(t, c, nil, rules...)
@@ -59,6 +60,9 @@ func newFleet(t *testing.T, c client, fields []string, rules ...fakeapi.Rule) *f
 		l.Setenv("SIMULATE_LOG=" + filepath.Join(l.Dir, "model.jsonl"))
 	}
 	var more strings.Builder
+	if !slices.ContainsFunc(fields, func(field string) bool { return strings.HasPrefix(field, "start-timeout:") }) {
+		fields = append(slices.Clone(fields), "start-timeout: "+patience.String())
+	}
 	for _, field := range fields {
 		more.WriteString("    " + field + "\n")
 	}
@@ -176,53 +180,48 @@ func (f *fleet) hookLog() string {
 }
 
 // outbox returns the acknowledged entries.
-func (f *fleet) outbox() []inbox.Delivery {
+func (f *fleet) outbox() []promise.Reply {
 	f.t.Helper()
-	return readLines[inbox.Delivery](f.t, filepath.Join(f.home(), "outbox.jsonl"))
+	return readLines[promise.Reply](f.t, filepath.Join(f.home(), "outbox.jsonl"))
 }
 
-func (f *fleet) dead() []inbox.DeadEntry {
+func (f *fleet) dead() []promise.Dead {
 	f.t.Helper()
-	return readLines[inbox.DeadEntry](f.t, filepath.Join(f.home(), ".dead-letter.jsonl"))
+	return readLines[promise.Dead](f.t, filepath.Join(f.home(), ".dead-letter.jsonl"))
 }
 
-// ends returns why the sessions so far ended, from the journal.
-func (f *fleet) ends() []string {
-	f.t.Helper()
-	paths, _ := filepath.Glob(filepath.Join(f.Dir, "state", "*", "journal.jsonl"))
-	var out []string
-	for _, p := range paths {
-		for _, e := range readLines[struct{ Kind, Reason, Detail string }](f.t, p) {
-			if e.Kind == string(journal.Ended) {
-				out = append(out, e.Reason)
-			}
-		}
+// ask is a [promise.Ask].
+func (f *fleet) ask(args ...string) ([]byte, error) {
+	out, errs, code := f.heartbeat("", args...)
+	if code != 0 {
+		return nil, fmt.Errorf("heartbeat %q: exit %d: %s%s", args, code, out, errs)
 	}
-	return out
+	return []byte(out), nil
 }
 
-// session returns the session record, or nil.
-func (f *fleet) session() *hook.Record {
-	r, err := hook.ReadRecord(f.home())
+// queueOf is what an agent has in flight and queued.
+func (f *fleet) queueOf(agent string) []promise.Queued {
+	f.t.Helper()
+	all, err := promise.Ask(f.ask).Inbox(agent)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return (*hook.Record)(r)
+	return all
 }
 
 // phase waits for the live session to be in a phase.
 func (f *fleet) phase(want hook.Phase) {
 	f.t.Helper()
-	f.Until("phase "+string(want), func() bool { r := f.session(); return r != nil && r.Phase == want })
+	f.Until("phase "+string(want), func() bool { return f.session().Phase == want })
 }
 
 // terminal is what the newest session's terminal shows.
 func (f *fleet) terminal() string {
-	r := f.session()
-	if r == nil {
+	path := newest(filepath.Join(f.home(), "sessions", "*.log"))
+	if path == "" {
 		return ""
 	}
-	b, err := os.ReadFile(filepath.Join(f.home(), "sessions", r.Session+".log"))
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
@@ -331,18 +330,17 @@ func (f *fleet) processes() []int {
 	return out
 }
 
-// gone waits until no process of the fleet is left: far longer than any grace, and half
-// as long as what the model's tools leave behind would last.
+// gone waits until no process of the fleet is left. What the model's tools leave behind would
+// last far longer.
 func (f *fleet) gone() {
 	f.t.Helper()
-	const within = 30 * time.Second
-	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		left := f.processes()
 		if len(left) == 0 {
 			return
 		}
 		if time.Now().After(end) {
-			f.t.Fatalf("processes left after %v: %v", within, left)
+			f.t.Fatalf("processes left after %v: %v", patience, left)
 		}
 	}
 }

@@ -55,6 +55,7 @@ func newLab(t *testing.T, c client, answer func(*Call) Reply, rules ...fakeapi.R
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		t.Fatal(err)
 	}
+	testbed.Played(t, testbed.Scenarios+map[bool]string{true: ", real client", false: ", stand-in"}[c.real], 1)
 	l := &Lab{
 		t: t, client: c, Dir: dir,
 		Home: filepath.Join(dir, "home"), Work: filepath.Join(dir, "work"), hook: filepath.Join(dir, hookName),
@@ -268,18 +269,13 @@ func (l *Lab) Within(what string, got, low, high time.Duration) {
 	}
 }
 
-// Holds checks that a file holds a text within d.
-func (l *Lab) Holds(path, text string, d time.Duration) {
+// Holds waits until a file holds a text.
+func (l *Lab) Holds(path, text string) {
 	l.t.Helper()
-	for end := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {
+	l.Until(path+" holds "+text, func() bool {
 		data, err := os.ReadFile(path)
-		if strings.Contains(string(data), text) {
-			return
-		}
-		if time.Now().After(end) {
-			l.t.Fatalf("%s does not hold %q after %v (%v)", path, text, d, err)
-		}
-	}
+		return err == nil && strings.Contains(string(data), text)
+	})
 }
 
 func (l *Lab) story() string {

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/journal"
 )
@@ -125,27 +125,14 @@ func newLiars(t *testing.T, n, turn int) *liars {
 	return l
 }
 
-func (l *liars) inbox(agent string) string {
-	return filepath.Join(l.Work, agent, ".heartbeat", "inbox.jsonl")
-}
-
 // sends queues the entries of an agent.
 func (l *liars) sends(agent string) {
 	l.t.Helper()
-	var letters []inbox.Letter
-	for _, id := range l.sent[agent] {
-		letters = append(letters, inbox.Letter{ID: id, Source: "send", Prompt: "lie of " + agent + ". " + id})
-	}
-	err := os.MkdirAll(filepath.Dir(l.inbox(agent)), 0o700)
-	if err == nil {
-		var q *inbox.Queue
-		if q, err = inbox.Open(inbox.Place{Inbox: l.inbox(agent)}); err == nil {
-			_, err = q.AppendBatch(l.t.Context(), letters)
-			q.Close()
-		}
-	}
-	if err != nil {
+	if err := os.MkdirAll(filepath.Join(l.Work, agent), 0o700); err != nil {
 		l.t.Fatal(err)
+	}
+	for _, id := range l.sent[agent] {
+		l.must("", "send", agent, "--id", id, "lie of "+agent+". "+id)
 	}
 }
 
@@ -184,40 +171,19 @@ func (l *liars) live(r *rand.Rand) {
 // left is how many entries are queued or in flight.
 func (l *liars) left() (n int) {
 	for _, agent := range l.names {
-		q, err := inbox.Open(inbox.Place{Inbox: l.inbox(agent)})
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		if d, err := q.Depth(0); err == nil {
-			n += d.Entries
-		} else {
+		all, err := promise.Ask(l.ask).Inbox(agent)
+		if n += len(all); err != nil {
 			n++
 		}
-		if f, err := q.Peek(); err != nil || f != nil {
-			n++
-		}
-		q.Close()
 	}
 	return n
 }
 
 // queued are the entries that are queued or in flight, by their ids.
 func (l *liars) queued(agent string) map[string]bool {
-	q, err := inbox.Open(inbox.Place{Inbox: l.inbox(agent)})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer q.Close()
-	all, err := q.List(liesEach)
-	if err != nil {
-		l.t.Error(err)
-	}
 	ids := map[string]bool{}
-	for _, e := range all {
+	for _, e := range l.queueOf(agent) {
 		ids[e.ID] = true
-	}
-	if f, err := q.Peek(); err == nil && f != nil {
-		ids[f.ID] = true
 	}
 	return ids
 }
@@ -250,8 +216,8 @@ func (l *liars) kill(r *rand.Rand) {
 	}
 }
 
-// proven are the deliveries that are proven by the state directory, and forged those
-// that are told as forged.
+// proven are the deliveries whose check has passed by what heartbeat tells, and forged
+// those that are told as forged.
 func (l *liars) proven() (proven, forged map[string]bool) {
 	proven, forged = map[string]bool{}, map[string]bool{}
 	once := map[string]string{}
@@ -271,20 +237,6 @@ func (l *liars) proven() (proven, forged map[string]bool) {
 			proven[e.Entry] = true
 		}
 	}
-	books, _ := filepath.Glob(filepath.Join(l.Dir, "state", "*", "proofs", "*.json"))
-	for _, path := range books { // what was applied when the scheduler was killed
-		var book struct{ Proven []struct{ Delivery string } }
-		data, err := os.ReadFile(path)
-		if err == nil {
-			err = json.Unmarshal(data, &book)
-		}
-		if err != nil {
-			l.t.Error(err)
-		}
-		for _, p := range book.Proven {
-			proven[p.Delivery] = true
-		}
-	}
 	for _, e := range l.journal(journal.Forged) {
 		forged[e.Entry] = true
 	}
@@ -301,7 +253,7 @@ func (l *liars) judge() {
 		said, _ := os.ReadFile(filepath.Join(l.Dir, "said", agent))
 		passed := map[string]bool{} // :: delivery that its check has passed → it stands in the outbox
 		for line := range strings.Lines(string(said)) {
-			if delivery, ok := strings.CutSuffix(line, " passed\n"); ok && proven[delivery] {
+			if delivery, ok := strings.CutSuffix(line, " passed\n"); ok {
 				passed[delivery] = false
 				delete(proven, delivery)
 			}
@@ -309,14 +261,14 @@ func (l *liars) judge() {
 		total["passed"] += len(passed)
 		ended := map[string]bool{}  // :: id
 		buried := map[string]bool{} // :: delivery that is a dead letter
-		for _, d := range readLines[inbox.DeadEntry](l.t, filepath.Join(home, ".dead-letter.jsonl")) {
+		for _, d := range readLines[promise.Dead](l.t, filepath.Join(home, ".dead-letter.jsonl")) {
 			var line struct{ ID string } // what an agent has forged names no id
 			_ = json.Unmarshal([]byte(d.RawLine), &line)
 			ended[d.ID], ended[line.ID] = true, true
 			buried[d.DeliveryID] = true
 			total["dead: "+string(d.Reason)]++
 		}
-		for _, d := range readLines[inbox.Delivery](l.t, filepath.Join(home, "outbox.jsonl")) {
+		for _, d := range readLines[promise.Reply](l.t, filepath.Join(home, "outbox.jsonl")) {
 			if _, ok := passed[d.DeliveryID]; ok {
 				passed[d.DeliveryID] = passed[d.DeliveryID] || slices.Contains(l.sent[agent], d.ID) // or the agent has written it
 				ended[d.ID] = true
@@ -324,13 +276,13 @@ func (l *liars) judge() {
 				l.t.Errorf("%s (%s): done without a check: %+v, verdict %+v", agent, l.lie[agent], d, d.Verdict)
 			}
 		}
-		unseen := 0 // proven, and their records are gone: the agent has written the file
-		for _, stands := range passed {
-			if !stands {
+		unseen := 0 // passed, and their records are gone: the agent has written the file
+		for delivery, stands := range passed {
+			if !stands && !buried[delivery] {
 				unseen++
 			}
 		}
-		total["proven, and not in the outbox any more"] += unseen
+		total["passed, and not in the outbox any more"] += unseen
 		queued := l.queued(agent) // where there was no time for it
 		var missing []string
 		for _, id := range l.sent[agent] {
@@ -339,12 +291,15 @@ func (l *liars) judge() {
 			}
 		}
 		if len(missing) > unseen || len(missing) > 0 && !strings.Contains(lies[l.lie[agent]], "outbox.jsonl") {
-			l.t.Errorf("%s (%s): lost: %q, while %d are proven whose records are gone", agent, l.lie[agent], missing, unseen)
+			l.t.Errorf("%s (%s): lost: %q, while %d have passed whose records are gone", agent, l.lie[agent], missing, unseen)
 		}
 		total["entries"] += len(l.sent[agent])
 	}
 	if len(proven) > 0 {
-		l.t.Errorf("proven, and no check has passed: %v", proven)
+		l.t.Errorf("told as passed, and no check has: %v", proven)
+	}
+	for _, n := range l.kills {
+		testbed.Played(l.t, testbed.Kills, n)
 	}
 	l.t.Logf("%d liars, %v, killed %v", len(l.names), total, l.kills)
 	if l.t.Failed() {

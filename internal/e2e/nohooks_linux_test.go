@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 )
 
 // behind puts a program of a person's own before the client, which turns all
@@ -73,7 +73,7 @@ func TestTheClientRunsAndOurHooksDoNot(t *testing.T) {
 				if strings.Count(string(ran), "ran\n") > 1 {
 					t.Errorf("the tool ran %d times", strings.Count(string(ran), "ran\n"))
 				}
-				if dead := f.dead(); len(dead) != 1 || dead[0].Reason != inbox.Interrupted || dead[0].Attempts != 1 {
+				if dead := f.dead(); len(dead) != 1 || dead[0].Reason != promise.ByInterruption || dead[0].Attempts != 1 {
 					t.Errorf("dead letters: %+v", dead)
 				}
 				if got := f.prompts(); len(got) < 1 || strings.Contains(strings.Join(got, "|"), "the next one") {

@@ -41,7 +41,7 @@ func TestIdleReleaseAndRelaunch(t *testing.T) {
 func (f *fleet) typeInto(keys string) {
 	f.t.Helper()
 	r := f.session()
-	tty, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/0", r.Client.PID), os.O_RDWR|syscall.O_NOCTTY, 0)
+	tty, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/0", r.Client), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestAPersonInALiveSession(t *testing.T) {
 			f.typeInto("\r")
 		},
 		"kills the hook": func(f *fleet) {
-			if err := syscall.Kill(f.session().Waiter.PID, syscall.SIGKILL); err != nil {
+			if err := kill(f.session().Waiter, syscall.SIGKILL); err != nil {
 				f.t.Fatal(err)
 			}
 		},

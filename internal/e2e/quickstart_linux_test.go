@@ -29,8 +29,8 @@ func TestQuickstartTwice(t *testing.T) {
 		}
 	}
 	want := []string{
-		"Check the mailbox and triage what is new.", "Review incoming/hello.md",
-		"ticket 1: the door squeaks", "ticket 2: the light flickers",
+		"Sort the mail in mail/ and say what needs an answer today.", "Review incoming/release-notes.md",
+		"Work on ticket 41: the login page is blank in Safari", "Work on ticket 42: export all rows",
 	}
 	slices.Sort(want)
 	for round := range 2 {
@@ -51,6 +51,13 @@ func TestQuickstartTwice(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
+		for _, agent := range []string{"clerk", "reviewer", "fixer"} {
+			for _, r := range readLines[struct{ Reply string }](t, filepath.Join(dir, "agents", agent, ".heartbeat", "outbox.jsonl")) {
+				if strings.HasPrefix(r.Reply, "done: ") {
+					t.Errorf("no rule of script.json answers %q", r.Reply)
+				}
+			}
+		}
 		if !slices.Equal(got, want) {
 			t.Errorf("run %d: the model got\n%s\nwant\n%s", round+1, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}

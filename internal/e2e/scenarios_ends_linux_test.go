@@ -81,10 +81,10 @@ func endScenarios() []scenario {
 		{
 			// Without a timeout of its own a SessionEnd hook has 1.5 s.
 			name:  "end-hook-default-timeout",
-			hooks: replies{"SessionEnd": {{Delay: 25 * time.Second}}},
+			hooks: replies{"SessionEnd": {{Delay: 2 * patience}}},
 			drive: by(syscall.SIGTERM, stops(1)),
 			check: func(l *Lab) {
-				l.Within("the hook's end", l.Calls("SessionEnd")[0].Took(), time.Second, 20*time.Second)
+				l.Within("the hook's end", l.Calls("SessionEnd")[0].Took(), time.Second, patience)
 			},
 		},
 		{

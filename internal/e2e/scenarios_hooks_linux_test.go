@@ -159,7 +159,7 @@ func capScenarios() []scenario {
 
 // What the client does with hooks that take too long (2).
 func timeoutScenarios() []scenario {
-	const tooLong = 25 * time.Second
+	const tooLong = 2 * patience
 	return []scenario{
 		{
 			// A timeout that a hook keeps on a busy machine, too.
@@ -179,7 +179,7 @@ func timeoutScenarios() []scenario {
 				stops := l.Calls("Stop")
 				const late = 1500 * time.Millisecond // a busy machine starts the hook, and its clock, later than the client's
 				for n, want := range []time.Duration{3 * time.Second, 3 * time.Second, 4500 * time.Millisecond} {
-					l.Within("the end of hook "+string(rune('1'+n)), stops[n].Took(), want-late, tooLong-time.Second)
+					l.Within("the end of hook "+string(rune('1'+n)), stops[n].Took(), want-late, patience)
 				}
 			},
 		},

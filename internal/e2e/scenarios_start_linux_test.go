@@ -3,7 +3,6 @@ package e2e
 import (
 	"os"
 	"path/filepath"
-	"time"
 
 	"heartbeat/internal/simulate/script"
 )
@@ -130,7 +129,7 @@ func startScenarios() []scenario {
 			check: func(l *Lab) {
 				path := l.Calls("Stop")[0].Text("transcript_path")
 				record := "Stop hook feedback:\\n[" + l.HookEntry("Stop", "-", 0)["hooks"].([]any)[0].(map[string]any)["command"].(string) + "]: the hand-over"
-				l.Holds(path, record, 20*time.Second)
+				l.Holds(path, record)
 			},
 		},
 	}

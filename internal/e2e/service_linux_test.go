@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/simulate/script"
 	"heartbeat/internal/testbed"
 )
@@ -171,7 +171,7 @@ func TestTheInterruptedConversationIsGone(t *testing.T) {
 				}
 				f.Until("the rest is done", func() bool { return len(f.outbox()) == want })
 				dead := f.dead()
-				if !again && (len(dead) != 1 || dead[0].Reason != inbox.Interrupted) || again && (len(dead) != 0 || f.outbox()[0].Reply != "again") {
+				if !again && (len(dead) != 1 || dead[0].Reason != promise.ByInterruption) || again && (len(dead) != 0 || f.outbox()[0].Reply != "again") {
 					t.Errorf("acknowledged %+v, dead letters %+v", f.outbox(), dead)
 				}
 				if events := f.must("", "events", "a"); !strings.Contains(events, "has no conversation") {
@@ -192,7 +192,7 @@ func TestWhatTheClientCannotTellIsPoison(t *testing.T) {
 		f.send("the next")
 		f.start()
 		f.Until("the one behind it is done", func() bool { return len(f.outbox()) == 1 })
-		if dead := f.dead(); len(dead) != 1 || dead[0].Reason != inbox.Poison {
+		if dead := f.dead(); len(dead) != 1 || dead[0].Reason != promise.ByPoison {
 			t.Errorf("dead letters: %+v", dead)
 		}
 	})

@@ -54,11 +54,11 @@ func TestACheckOutlives(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]func(f *fleet, s *scheduler) *scheduler{
 		"the hook": func(f *fleet, s *scheduler) *scheduler {
-			_ = syscall.Kill(f.session().Waiter.PID, syscall.SIGKILL)
+			_ = kill(f.session().Waiter, syscall.SIGKILL)
 			return s
 		},
 		"the session": func(f *fleet, s *scheduler) *scheduler {
-			_ = syscall.Kill(f.session().Shim.PID, syscall.SIGKILL)
+			_ = kill(f.session().Shim, syscall.SIGKILL)
 			return s
 		},
 		"the scheduler": func(f *fleet, s *scheduler) *scheduler {
@@ -78,7 +78,7 @@ func TestACheckOutlives(t *testing.T) {
 			f.Until("the check to begin", func() bool {
 				_, err := os.Stat(filepath.Join(f.Work, "began"))
 				r := f.session()
-				return err == nil && r != nil && r.Phase == hook.Checking && r.Waiter.PID > 0
+				return err == nil && r.Phase == hook.Checking && r.Waiter > 0
 			})
 			kill(f, s)
 			f.write(filepath.Join(f.Work, "go"), "")
@@ -112,7 +112,7 @@ func TestACheckThatTakesLongerThanHold(t *testing.T) {
 		f.send("work")
 		f.start()
 		f.Until("the session to be released", func() bool { return len(f.ends()) > 0 })
-		first := f.session().Conversation
+		first := f.conversation()
 		f.write(filepath.Join(f.Work, "go"), "")
 		f.Until("the verdict", func() bool { return len(f.outbox()) > 0 })
 		done, prompts := f.outbox(), f.prompts()
@@ -122,8 +122,8 @@ func TestACheckThatTakesLongerThanHold(t *testing.T) {
 		if last := prompts[len(prompts)-1]; !strings.Contains(last, "iteration 2 of 10 ") || !strings.Contains(last, "\nnot yet\n") {
 			t.Errorf("handed over: %q", prompts)
 		}
-		if r := f.session(); first == "" || r.Conversation != first || !strings.HasPrefix(f.ends()[0], "released (its check takes longer than hold") {
-			t.Errorf("conversation %q after %q; sessions ended by %q", r.Conversation, first, f.ends())
+		if now := f.conversation(); first == "" || now != first || !strings.HasPrefix(f.ends()[0], "released (its check takes longer than hold") {
+			t.Errorf("conversation %q after %q; sessions ended by %q", now, first, f.ends())
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"heartbeat/hook"
-	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 )
 
@@ -26,9 +26,9 @@ type beside struct {
 
 func hasEnded(f *fleet) bool { return len(f.ends()) > 0 }
 
-func kills(who func(r *hook.Record) hook.Process) func(f *fleet, _ *Terminal) {
+func kills(who func(s *seen) int) func(f *fleet, _ *Terminal) {
 	return func(f *fleet, _ *Terminal) {
-		if err := syscall.Kill(who(f.session()).PID, syscall.SIGKILL); err != nil {
+		if err := kill(who(f.session()), syscall.SIGKILL); err != nil {
 			f.t.Error(err)
 		}
 	}
@@ -44,7 +44,7 @@ func besides() []beside {
 			name: "types", does: submits("LOOK AT THIS, TOO"), runs: 2,
 			until: func(f *fleet) bool {
 				r := f.session()
-				return prompted("LOOK AT THIS")(f) && r.Phase == hook.Checking && r.Waiter.PID > 0
+				return prompted("LOOK AT THIS")(f) && r.Phase == hook.Checking && r.Waiter > 0
 			},
 		},
 		{
@@ -52,14 +52,13 @@ func besides() []beside {
 			does: func(_ *fleet, p *Terminal) { p.Type("\x1b") },
 			until: func(f *fleet) bool {
 				r := f.session()
-				return r.Phase == hook.Checking && r.Waiter.PID == 0
+				return r.Phase == hook.Checking && r.Waiter == 0
 			},
 		},
 		{
 			name: "clears the conversation", does: submits("/clear"), runs: 1,
 			until: func(f *fleet) bool {
-				r := f.session()
-				return r.ClientSession != r.Session
+				return f.cleared()
 			},
 		},
 		{
@@ -70,11 +69,11 @@ func besides() []beside {
 		{name: "hangs up", does: func(_ *fleet, p *Terminal) { p.HangUp() }, until: func(f *fleet) bool { return f.session().Attached == 0 }, runs: 1},
 		{
 			name: "the kernel kills the client", until: hasEnded, runs: 1,
-			does: kills(func(r *hook.Record) hook.Process { return r.Client }),
+			does: kills(func(s *seen) int { return s.Client }),
 		},
 		{
 			name: "the client's terminal is gone", until: hasEnded, runs: 1,
-			does: kills(func(r *hook.Record) hook.Process { return r.Shim }),
+			does: kills(func(s *seen) int { return s.Shim }),
 		},
 	}
 }
@@ -97,7 +96,7 @@ func TestWhatHappensToASessionWhileACheckRuns(t *testing.T) {
 				f.teach(behaviour{match: "LOOK AT", reply: "looked"}, behaviour{match: "work", reply: "done"})
 				f.sendAs("work")
 				f.start()
-				f.Until("the check to begin", func() bool { r := f.session(); return f.runs() == 1 && r != nil && r.Waiter.PID > 0 })
+				f.Until("the check to begin", func() bool { return f.runs() == 1 && f.session().Waiter > 0 })
 				person := f.join()
 				f.Until("the person is noted", func() bool { return f.session().Attached == 1 })
 				b.does(f, person)
@@ -142,7 +141,7 @@ func (f *fleet) doneOnce(prompt, reply string, iterations int) {
 	if given != iterations {
 		f.t.Errorf("%q was handed over %d times, want %d: %q", prompt, given, iterations, f.prompts())
 	}
-	done := slices.DeleteFunc(f.outbox(), func(d inbox.Delivery) bool { return d.ID != prompt })
+	done := slices.DeleteFunc(f.outbox(), func(d promise.Reply) bool { return d.ID != prompt })
 	if len(done) != 1 || done[0].Verdict == nil || done[0].Verdict.Iteration != iterations || done[0].Attempt != 1 || done[0].Reply != reply {
 		f.t.Errorf("%q is done: %+v", prompt, done)
 	}

@@ -56,7 +56,7 @@ func (x fails) play(t *testing.T, c client) {
 	f.Work = filepath.Join(f.Dir, "agents", "a")
 	f.sendAs("work of a")
 	f.start()
-	f.Until("the check to begin", func() bool { r := f.session(); return f.runs() == 1 && r != nil && r.Waiter.PID > 0 })
+	f.Until("the check to begin", func() bool { return f.runs() == 1 && f.session().Waiter > 0 })
 	if x.next == nil {
 		f.API.Limit(fiveHourly, fakeapi.Limit{Falls: time.Now(), Resets: time.Now().Add(time.Hour)})
 	}

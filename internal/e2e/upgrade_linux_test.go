@@ -56,7 +56,7 @@ func TestAFleetOutlivesAnUpgrade(t *testing.T) {
 				if r := f.session(); r.Session != first.Session {
 					t.Errorf("another session: %v", f.ends())
 				}
-				if err := syscall.Kill(first.Client.PID, syscall.SIGKILL); err != nil {
+				if err := kill(first.Client, syscall.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
 				f.Until("the session's end", func() bool { return len(f.ends()) == 1 })

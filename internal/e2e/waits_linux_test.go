@@ -105,10 +105,7 @@ func TestALimitThatSaysWhenItEnds(t *testing.T) {
 	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"on-orphan: deadletter"})
 		f.Setenv("TZ=Asia/Kathmandu")
-		soon := 15 * time.Second // it has to be refused and seen before
-		if c.real {
-			soon = 30 * time.Second
-		}
+		const soon = 45 * time.Second // it has to be refused and seen before
 		reset := time.Now().Add(soon).Truncate(time.Second)
 		limit := script.Step{Fail: "rate_limit", Resets: reset}
 		f.turns(
@@ -126,10 +123,10 @@ func TestALimitThatSaysWhenItEnds(t *testing.T) {
 			t.Errorf("the events do not say by what the reset is known:\n%s", events)
 		}
 		calls := f.requests()
-		f.UntilWithin("all is done", 2*time.Minute, func() bool { return len(f.outbox()) == 1 })
+		f.UntilWithin("all is done", soon+patience, func() bool { return len(f.outbox()) == 1 })
 		late := time.Since(reset)
 		d := f.outbox()[0]
-		if d.Reply != "finished" || d.Attempt != 1 || len(f.dead()) != 0 || late > 75*time.Second {
+		if d.Reply != "finished" || d.Attempt != 1 || len(f.dead()) != 0 || late > patience {
 			t.Errorf("%v after the reset: %+v, dead letters %+v", late, d, f.dead())
 		}
 		if n := f.requests() - calls; n != 1 {
@@ -215,7 +212,7 @@ func TestTheClientAsksWhetherToBypass(t *testing.T) {
 			f.write(f.file, strings.Replace(string(yaml), "allow: [Bash]", "mode: bypassPermissions", 1))
 		},
 		mend: func(f *fleet) { put(f.Lab, userFile, `{"skipDangerousModePermissionPrompt":true}`) },
-		says: "the client asks whether permissions are to be bypassed", do: "heartbeat doctor a",
+		says: "the client asks whether to bypass permissions", do: "heartbeat doctor a",
 	}.holds(t)
 }
 

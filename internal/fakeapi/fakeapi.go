@@ -6,7 +6,7 @@
 // documented at docs.anthropic.com/en/api/messages and messages-streaming, and
 // answers every other path with 200 and {}. It checks no key, and tells as tokens
 // what its rules say. It is meant for tests and for probes of a client
-// (orchestrator/probe); nothing in it bounds a hostile one.
+// (orchestrator/probe); nothing in it bounds a hostile one but the number of connections.
 package fakeapi
 
 import (
@@ -23,6 +23,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"heartbeat/ptyrun/lobby"
+	"heartbeat/ptyrun/peer"
 )
 
 // maxBody bounds a request's body: the client sends 1 MB entries twice.
@@ -46,6 +49,9 @@ type Server struct {
 	limits   map[string]Limit    // :: credential → what it may use
 }
 
+// room is how many connections there may be: a client has some, and there may be a hundred.
+var room = lobby.Room{Served: 2000, Waiting: 100}
+
 type rule struct {
 	Rule
 	used int
@@ -61,6 +67,9 @@ type Other struct {
 // Start listens on a free port of 127.0.0.1 and answers by rules, the first
 // that matches. Without a match the answer is the text "reply N", N counting
 // model calls from 1.
+//
+// A task that is said to be in a file is read first, and then the rules answer that; where
+// the tool says an error, the answer is CannotRead.
 func Start(rules ...Rule) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,8 +87,8 @@ func Start(rules ...Rule) (*Server, error) {
 	mux.HandleFunc("POST /v1/messages", s.messages)
 	mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
 	mux.HandleFunc("/", s.other)
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
-	go s.http.Serve(l) //nolint:errcheck // it ends with Close, and says nothing else
+	s.http = &http.Server{Handler: lobby.Noticing(mux), ReadHeaderTimeout: time.Minute, ConnContext: peer.With}
+	go s.http.Serve(lobby.Open(l, room)) //nolint:errcheck // it ends with Close, and says nothing else
 	return s, nil
 }
 
@@ -192,11 +201,29 @@ func (s *Server) choose(req *Request) (Answer, []Answer) {
 			break
 		}
 		if next := s.pending[b.ToolUse]; b.Type == "tool_result" && len(next) > 0 {
+			if b.Failed && next[0].unread != nil {
+				return *next[0].unread, nil
+			}
 			return next[0], next[1:]
 		}
 	}
+	asked := req.newestUser().Text()
+	file, task, is := TaskFile(asked)
+	if is && !result {
+		asked = task
+	}
+	a, then := s.byRule(req, asked)
+	if !is || result {
+		return a, then
+	}
+	a.unread = &Answer{Text: CannotRead}
+	return Answer{Tools: []ToolUse{Read(file)}}, append([]Answer{a}, then...)
+}
+
+// byRule finds the answer of the first rule that matches. It needs mu.
+func (s *Server) byRule(req *Request, asked string) (Answer, []Answer) {
 	for _, r := range s.rules {
-		if (r.Times > 0 && r.used >= r.Times) || !r.matches(req) {
+		if (r.Times > 0 && r.used >= r.Times) || !r.matches(req, asked) {
 			continue
 		}
 		r.used++

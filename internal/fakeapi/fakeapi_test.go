@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +110,35 @@ func TestToolThenResult(t *testing.T) {
 		{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"the answer is 42"}]}]}]}`)
 	if !strings.Contains(body, `"text":"it was 42"`) || !strings.Contains(body, `"stop_reason":"end_turn"`) {
 		t.Errorf("answer to the tool's result: %s", body)
+	}
+}
+
+// TestATaskInAFileIsReadFirst, and the rules answer what it says; where it may not be read,
+// the model says so.
+func TestATaskInAFileIsReadFirst(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), `a "task".txt`)
+	if err := os.WriteFile(file, []byte("the task"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, Rule{Match: "the task", Answer: Answer{Tools: []ToolUse{Bash("one")}}, Then: []Answer{{Text: "did it"}}})
+	says := func(block string) string {
+		_, body := post(t, s, "a", `{"model":"m","stream":true,"messages":[{"role":"user","content":[`+block+`]}]}`)
+		_, text, input := events(t, body)
+		return text + input
+	}
+	asked, err := json.Marshal(fmt.Sprintf("It is in the file %q, which has 8 bytes.", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := compact(Read(file).Input)
+	got := []string{
+		says(`{"type":"text","text":` + string(asked) + `}`), says(`{"type":"tool_result","tool_use_id":"toolu_000001_0","content":"the"}`),
+		says(`{"type":"tool_result","tool_use_id":"toolu_000002_0","content":"ran","is_error":true}`),
+		says(`{"type":"text","text":` + string(asked) + `}`), says(`{"type":"tool_result","tool_use_id":"toolu_000004_0","content":"no","is_error":true}`),
+	}
+	if d := cmp.Diff([]string{reads, compact(Bash("one").Input), "did it", reads, CannotRead}, got); d != "" {
+		t.Errorf("answers (-want +got):\n%s", d)
 	}
 }
 

@@ -48,8 +48,10 @@ type Block struct {
 	Type string
 	Text string
 	Name string // of a tool_use
-	// ToolUse is the id of the tool_use that a tool_result belongs to.
+	// ToolUse is the id of the tool_use that a tool_result belongs to; Failed is true if
+	// that is an error.
 	ToolUse string
+	Failed  bool
 }
 
 // Text joins the message's text blocks.
@@ -248,6 +250,7 @@ func blocks(raw json.RawMessage) []Block {
 		Text    string          `json:"text"`
 		Name    string          `json:"name"`
 		ToolUse string          `json:"tool_use_id"`
+		Failed  bool            `json:"is_error"`
 		Content json.RawMessage `json:"content"`
 	}
 	if json.Unmarshal(raw, &list) != nil {
@@ -255,7 +258,7 @@ func blocks(raw json.RawMessage) []Block {
 	}
 	var out []Block
 	for _, b := range list {
-		block := Block{Type: b.Type, Text: unframed(b.Text), Name: b.Name, ToolUse: b.ToolUse}
+		block := Block{Type: b.Type, Text: unframed(b.Text), Name: b.Name, ToolUse: b.ToolUse, Failed: b.Failed}
 		for _, inner := range blocks(b.Content) {
 			block.Text += inner.Text
 		}

@@ -2,6 +2,9 @@ package fakeapi
 
 import (
 	"net/http"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -10,8 +13,8 @@ const forever = 24 * time.Hour
 
 // Rule says which requests get which answer.
 type Rule struct {
-	// Match is a text that the request's newest user message must contain;
-	// "" matches every one. With AfterTool it is looked for in the tool
+	// Match is a text that the request's newest user message must contain, or a file that
+	// this says a task is in; "" matches every one. With AfterTool it is looked for in the tool
 	// result instead.
 	Match string
 	// AfterTool makes the rule one for requests whose newest user message
@@ -45,6 +48,8 @@ type Answer struct {
 	Pause time.Duration // between the pieces of a streamed text
 	Hang  Hang
 	Break Break
+
+	unread *Answer // instead, if the tool before it has failed
 }
 
 // ToolUse is one tool_use block.
@@ -79,6 +84,33 @@ func Bash(command string) ToolUse {
 	return ToolUse{Name: "Bash", Input: map[string]any{"command": command, "description": "run a command"}}
 }
 
+// Read is the tool use that reads the first line of a file, however long that is (the last
+// since 2.1.332).
+func Read(path string) ToolUse {
+	return ToolUse{Name: "Read", Input: map[string]any{"file_path": path, "limit": 1, "allow_large": true}}
+}
+
+// CannotRead is what a model says of a task in a file that it may not read.
+const CannotRead = "I cannot read the file."
+
+// inFile is how heartbeat says that a task is in a file.
+var inFile = regexp.MustCompile(`It is in the file ("(?:[^"\\\n]|\\.)*"), which has`)
+
+// TaskFile returns the file that has what a model is asked to do, and what it says; false:
+// it is asked that itself.
+func TaskFile(asked string) (path, task string, is bool) {
+	m := inFile.FindStringSubmatch(asked)
+	if m == nil {
+		return "", "", false
+	}
+	path, err := strconv.Unquote(m[1])
+	if err != nil {
+		return "", "", false
+	}
+	data, err := os.ReadFile(path)
+	return path, string(data), err == nil
+}
+
 // BackgroundBash is the tool use that starts a command in the background.
 func BackgroundBash(command string) ToolUse {
 	t := Bash(command)
@@ -86,7 +118,8 @@ func BackgroundBash(command string) ToolUse {
 	return t
 }
 
-func (r *rule) matches(req *Request) bool {
+// matches reports whether a rule is for a request; asked is what the model is asked.
+func (r *rule) matches(req *Request, asked string) bool {
 	last := req.newestUser()
 	result, isResult := last.toolResult()
 	if r.AfterTool != isResult {
@@ -95,5 +128,5 @@ func (r *rule) matches(req *Request) bool {
 	if r.AfterTool {
 		return strings.Contains(result, r.Match)
 	}
-	return strings.Contains(last.Text(), r.Match)
+	return strings.Contains(asked, r.Match)
 }

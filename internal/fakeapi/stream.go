@@ -18,6 +18,9 @@ func content(req *Request, a Answer) (list []map[string]any, stop string) {
 	}
 	for i, t := range a.Tools {
 		stop = "tool_use"
+		if t.Input == nil { // null is none
+			t.Input = map[string]any{}
+		}
 		list = append(list, map[string]any{
 			"type": "tool_use", "id": toolID(req, i),
 			"name": t.Name, "input": t.Input,

@@ -2,17 +2,18 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
 	"heartbeat/sources"
 )
@@ -79,7 +80,7 @@ func names() []string {
 // a line that is none, as those of agents that have worked before: a new file
 // costs a fire one sync more.
 func (s settings) declare(sc scenario, first time.Time) (path string, err error) {
-	path = filepath.Join(s.dir, sc.name+".yaml")
+	path = s.file(sc)
 	f, err := os.Create(path)
 	if err != nil {
 		return "", err
@@ -102,6 +103,8 @@ func (s settings) declare(sc scenario, first time.Time) (path string, err error)
 	}
 	return path, f.Close()
 }
+
+func (s settings) file(sc scenario) string { return filepath.Join(s.dir, sc.name+".yaml") }
 
 func touched(inbox string) error {
 	if _, err := os.Lstat(inbox); err == nil {
@@ -154,21 +157,28 @@ func owed(f *config.Fleet, from, to time.Time) (due promise.Record) {
 
 var namesOfFires = regexp.MustCompile(`\ba[0-9]+/[-a-z0-9]+@[-+:.TZ0-9]+`)
 
-// inQueues reads what stands in the agents' queues.
-func (s settings) inQueues() (all promise.Record, err error) {
-	for i := range s.agents {
-		q, err := inbox.Open(inbox.Place{Inbox: filepath.Join(s.dir, "agents", agentName(i), ".heartbeat", "inbox.jsonl")})
+// ask runs the built heartbeat over a scenario's fleet.
+func (s settings) ask(sc scenario) promise.Ask {
+	return func(args ...string) ([]byte, error) {
+		cmd := exec.Command(filepath.Join(s.programs, "heartbeat"), append([]string{"-f", s.file(sc)}, args...)...)
+		cmd.Env = append(os.Environ(), "HEARTBEAT_STATE_DIR="+filepath.Dir(s.stateDir(sc)))
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("heartbeat %q: %w: %s", args, err, &stderr)
 		}
-		facts, err := promise.Queue{Agent: agentName(i), Named: namesOfFires.FindString}.Facts(q)
-		q.Close()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, facts...)
+		return out, nil
 	}
-	return all, nil
+}
+
+// inQueues asks what stands in the agents' queues.
+func (s settings) inQueues(sc scenario) (all promise.Record, err error) {
+	told, err := s.ask(sc).Queues()
+	for _, agent := range slices.Sorted(maps.Keys(told)) {
+		all = append(all, promise.Teller{Agent: agent, Named: namesOfFires.FindString}.Facts(told[agent])...)
+	}
+	return all, err
 }
 
 // lasts draws how long an entry takes: most are short, some are long.

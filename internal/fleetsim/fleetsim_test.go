@@ -6,21 +6,24 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/session/sessiontest"
 )
+
+func TestMain(m *testing.M) { os.Exit(testbed.Run(m)) }
 
 // small is a fleet whose fires are a second apart, so that a test has some: two of each
 // agent.
 func small(t *testing.T) (settings, scenario) {
 	t.Helper()
-	s := settings{agents: 12, slots: 6, minutes: 1, session: 5 * time.Millisecond, settle: 30 * time.Second, look: 20 * time.Millisecond, dir: t.TempDir()}
+	s := settings{agents: 12, slots: 6, minutes: 1, session: 5 * time.Millisecond, settle: 30 * time.Second, look: 200 * time.Millisecond, dir: t.TempDir(), programs: testbed.Programs(t)}
 	sc := scenario{
 		name: "small", late: lateP99, window: 1100 * time.Millisecond,
 		cron: func(int, time.Time) string { return "@every 1s" },
@@ -97,46 +100,78 @@ func found(w promise.Wrong) func(r *Result) {
 	return func(r *Result) { r.Findings = []promise.Finding{{Wrong: w}} }
 }
 
-// TestAFireThatNobodyTookIsFound: what is in no queue is lost, what is still
-// there waits. The record stays, to be judged again.
-func TestAFireThatNobodyTookIsFound(t *testing.T) {
+// TestTheSimulationFindsWhatIsPlanted in what its sessions were given: what is in no queue
+// is lost, what is still there waits. The record stays, to be judged again.
+func TestTheSimulationFindsWhatIsPlanted(t *testing.T) {
 	t.Parallel()
-	s, sc := small(t)
-	s.agents = 2
-	first := time.Now().UTC().Truncate(time.Second)
-	path, err := s.declare(sc, first)
-	if err != nil {
-		t.Fatal(err)
+	for name, tt := range map[string]struct {
+		want promise.Wrong
+		// given is what a session is given of a fire.
+		given func(fire sessiontest.Entry) []sessiontest.Entry
+		left  bool
+	}{
+		"a loss":           {promise.Lost, func(sessiontest.Entry) []sessiontest.Entry { return nil }, false},
+		"silence":          {promise.Waiting, func(sessiontest.Entry) []sessiontest.Entry { return nil }, true},
+		"a double":         {promise.Doubled, func(e sessiontest.Entry) []sessiontest.Entry { return []sessiontest.Entry{e, again(e, 2)} }, false},
+		"an unmarked one":  {promise.Unmarked, func(e sessiontest.Entry) []sessiontest.Entry { return []sessiontest.Entry{e, again(e, 1)} }, false},
+		"another's prompt": {promise.Garbled, func(e sessiontest.Entry) []sessiontest.Entry { e.Prompt += "?"; return []sessiontest.Entry{e} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testbed.Played(t, testbed.Plants, 1)
+			s, sc := small(t)
+			s.agents = 2
+			first := time.Now().UTC().Truncate(time.Second)
+			path, err := s.declare(sc, first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := config.Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			due := owed(f, first, first.Add(time.Second))
+			if len(due) != 2 {
+				t.Fatalf("%d fires are due, want 2", len(due))
+			}
+			c := newCrew(nil)
+			right := sessiontest.Entry{At: due[0].At.Add(time.Second), Agent: due[0].Agent, Session: "s", Source: due[0].Prompt, Attempt: 1}
+			right.Prompt = promptText + due[0].Prompt[strings.IndexByte(due[0].Prompt, '@')+1:]
+			for _, e := range tt.given(right) {
+				c.took(e)
+			}
+			if tt.left {
+				if err := os.WriteFile(f.Agents[0].Inbox, []byte("it is "+due[0].Prompt+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := &Result{Scenario: sc.name}
+			if err := s.judge(sc, r, c, due); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.Remove(r.Record) })
+			// Of the other one nothing has come at all.
+			found := func(of []promise.Finding, w promise.Wrong, prompt string) bool {
+				return slices.ContainsFunc(of, func(f promise.Finding) bool { return f.Wrong == w && f.Prompt == prompt })
+			}
+			if !found(r.Findings, tt.want, due[0].Prompt) || !found(r.Findings, promise.Lost, due[1].Prompt) {
+				t.Errorf("found %v, want that the first is %q, and the second lost", r.Findings, tt.want)
+			}
+			kept, err := os.Open(r.Record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer kept.Close()
+			if record, err := promise.Read(kept); err != nil || len(record.Judge().Findings) != len(r.Findings) {
+				t.Errorf("judged again: %v, %v", record, err)
+			}
+		})
 	}
-	f, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	due := owed(f, first, first.Add(time.Second))
-	q, err := inbox.Open(inbox.Place{Inbox: f.Agents[1].Inbox})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	if _, err := q.Append(t.Context(), inbox.Letter{Source: due[1].Prompt, Prompt: "do it"}); err != nil {
-		t.Fatal(err)
-	}
-	r := &Result{Scenario: sc.name}
-	if err := s.judge(sc, r, newCrew(nil), due); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.Remove(r.Record) })
-	if len(due) != 2 || len(r.Findings) != 2 || r.Findings[0].Wrong != promise.Lost || r.Findings[1].Wrong != promise.Waiting || r.Findings[1].Prompt != due[1].Prompt {
-		t.Errorf("%d due: %v", len(due), r.Findings)
-	}
-	kept, err := os.Open(r.Record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kept.Close()
-	if record, err := promise.Read(kept); err != nil || len(record.Judge().Findings) != 2 {
-		t.Errorf("judged again: %v, %v", record, err)
-	}
+}
+
+func again(e sessiontest.Entry, attempt int) sessiontest.Entry {
+	e.At, e.Attempt = e.At.Add(time.Second), attempt
+	return e
 }
 
 // TestScenariosDeclareAFleet checks that every scenario's file is valid, and

@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ type settings struct {
 	settle   time.Duration // how long sessions may go on after the last fire
 	dir      string        // scratch, on the disk to measure
 	scenario string        // "" for all
+	programs string        // the folder with heartbeat, which is asked what became of the fires
 	asJSON   bool
 	profile  string // a file for the CPU profile of one scenario
 
@@ -72,10 +74,13 @@ func main() {
 // childEnv holds, in the process of one scenario, the folder to work in.
 const childEnv = "FLEETSIM_FOLDER"
 
+// built is the folder of the program, below the one to work in.
+const built = "bin"
+
 // simulate runs what is asked for and returns how many targets were missed.
 func (s settings) simulate(ctx context.Context) (missed int, err error) {
 	if folder := os.Getenv(childEnv); folder != "" {
-		s.dir = folder
+		s.dir, s.programs = folder, filepath.Join(folder, built)
 		orchestrator.CollectGarbage(s.agents) // as heartbeat run does
 		r, err := s.run(ctx, scenarios[s.scenario])
 		if err != nil {
@@ -92,6 +97,16 @@ func (s settings) simulate(ctx context.Context) (missed int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(s.dir)
+	// As testbed.Build does, from the build cache.
+	err = os.Mkdir(filepath.Join(s.dir, built), 0o700)
+	if err == nil {
+		cmd := exec.Command("go", "run", "-exec=cp", "-buildvcs=false", "-ldflags=-s -w", "heartbeat/cmd/heartbeat", filepath.Join(s.dir, built, "heartbeat"))
+		cmd.Stderr = os.Stderr
+		err = cmd.Run()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot build heartbeat: %w", err)
+	}
 	var all []Result
 	for _, name := range names() {
 		if s.scenario != "" && name != s.scenario {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -89,13 +90,20 @@ type wait struct {
 	long  time.Duration
 }
 
-func readHistory(stateDir string) (*history, error) {
+// readHistory asks heartbeat for the events of a scenario.
+func (s settings) readHistory(sc scenario) (*history, error) {
+	out, err := s.ask(sc)("events", "-n", "1000000000", "-o", "json", "--heartbeat-ms", "0")
+	if err != nil {
+		return nil, err
+	}
+	events, err := promise.Lines[journal.Event](bytes.NewReader(out)) // the last one is the envelope, of no kind
+	if err != nil {
+		return nil, err
+	}
 	h := &history{fired: map[string]time.Time{}, skipped: map[string]time.Time{}}
 	since := map[string]time.Time{}
-	for e, err := range journal.Read(stateDir) {
+	for _, e := range events {
 		switch {
-		case err != nil:
-			return nil, err
 		case e.Kind == journal.Fired:
 			if _, again := h.fired[e.Trigger]; again {
 				h.twice = append(h.twice, promise.Fact{At: e.At, Kind: promise.Seen, Prompt: e.Trigger, Note: "the journal tells twice of " + e.Trigger})
@@ -127,11 +135,11 @@ func (h *history) done(c *crew, due promise.Record) bool {
 // judge has the promise judged for the fires that were due, and takes from the
 // journal and from the sessions' own notes how late things were.
 func (s settings) judge(sc scenario, r *Result, c *crew, due promise.Record) error {
-	h, err := readHistory(s.stateDir(sc))
+	h, err := s.readHistory(sc)
 	if err != nil {
 		return err
 	}
-	queued, err := s.inQueues()
+	queued, err := s.inQueues(sc)
 	if err != nil {
 		return err
 	}
@@ -152,7 +160,7 @@ func (s settings) judge(sc scenario, r *Result, c *crew, due promise.Record) err
 		}
 	}
 	v := record.Judge()
-	r.Owed, r.Skipped, r.Findings, r.Most = len(due), v.Refused, v.Findings, c.most
+	r.Owed, r.Skipped, r.Findings, r.Most = len(due), v.Refused, v.Findings, c.Most()
 	r.waits(h)
 	r.lateness(h, c, due)
 	return r.keep(record)

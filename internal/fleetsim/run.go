@@ -14,6 +14,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/internal/promise"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/launch"
 )
 
@@ -64,13 +65,13 @@ func (s settings) run(ctx context.Context, sc scenario) (_ *Result, err error) {
 	if err := live.end(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(crew.errs...); err != nil {
+	if err := crew.Err(); err != nil {
 		return nil, err
 	}
 	return r, s.judge(sc, r, crew, due)
 }
 
-var errLate = errors.New("the fleet started too late for what was to be watched")
+var errLate = errors.New("the fleet started too late for what it should have watched")
 
 // when says what is watched of a scenario that begins now.
 func (s settings) when(sc scenario) (first, last time.Time) {
@@ -118,16 +119,22 @@ func (s settings) start(ctx context.Context, sc scenario, f *config.Fleet, c *cr
 	}
 	ready := make(chan struct{})
 	began := time.Now()
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	kept, release, err := adopt.Open(ctx, stateDir, logger)
+	if err != nil {
+		return nil, err
+	}
 	sched := orchestrator.New(orchestrator.Options{
-		Fleet: f, StateDir: stateDir, Runner: c, Inboxes: c.folders,
+		Fleet: f, StateDir: stateDir, Store: kept, Runner: c, Inboxes: c.Folders,
 		Prepare: func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{}, nil },
-		Log:     slog.New(slog.NewTextHandler(log, nil)),
+		Log:     logger,
 		Ready:   func() { r.Ready = time.Since(began); close(ready) },
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	l := &live{cancel: cancel, ended: make(chan error, 1), log: log}
 	go func() {
 		_, err := sched.Run(ctx)
+		release()
 		l.ended <- err
 	}()
 	select {
@@ -164,7 +171,7 @@ func (s settings) watched(ctx context.Context, r *Result, until time.Time) error
 // settled waits until every fire that was due is done with, or no time is left.
 func (s settings) settled(ctx context.Context, sc scenario, c *crew, due promise.Record) error {
 	for end := time.Now().Add(s.settle); time.Now().Before(end); {
-		h, err := readHistory(s.stateDir(sc))
+		h, err := s.readHistory(sc)
 		if err != nil || h.done(c, due) {
 			return err
 		}

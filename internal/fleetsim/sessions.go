@@ -1,175 +1,37 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"heartbeat/hook"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
-	"heartbeat/orchestrator/session"
-	"heartbeat/sources/watch"
+	"heartbeat/orchestrator/session/sessiontest"
 )
 
-// boot is how long a session takes from its start to its first prompt.
-const boot = 50 * time.Millisecond
-
-// crew is an session.Runner whose sessions need no process. They take
-// entries by the same calls as a client's hooks.
+// crew are the fleet's sessions, and what they were given.
 type crew struct {
-	lasts func() time.Duration
+	*sessiontest.Crew
 
 	mu    sync.Mutex
-	given promise.Record   // what sessions have taken
-	taken map[string]bool  // by the names of fires
-	live  map[string]*made // by inbox
-	most  int              // sessions at once
-	count map[string]int   // sessions by agent
-	errs  []error
+	given promise.Record
+	taken map[string]bool // by the names of fires
 }
 
 func newCrew(lasts func() time.Duration) *crew {
-	return &crew{lasts: lasts, taken: map[string]bool{}, live: map[string]*made{}, count: map[string]int{}}
+	c := &crew{taken: map[string]bool{}}
+	c.Crew = sessiontest.NewCrew(lasts, c.took)
+	return c
 }
 
-// made is a session that is made up.
-type made struct {
-	crew    *crew
-	spec    session.Spec
-	reports chan session.Report
-	stop    chan struct{} // an order to end
-	end     sync.Once
-	more    chan struct{} // something was appended
-	done    int
-}
-
-func (m *made) Reports() <-chan session.Report { return m.reports }
-
-// Order implements session.Live: whatever the order is, the session
-// ends after its entry.
-func (m *made) Order(session.Order) { m.end.Do(func() { close(m.stop) }) }
-
-// Start implements session.Runner.
-func (c *crew) Start(_ context.Context, spec session.Spec) (session.Live, error) {
-	m := &made{crew: c, spec: spec, reports: make(chan session.Report, 8), stop: make(chan struct{}), more: make(chan struct{}, 1)}
+// took notes what a session was given.
+func (c *crew) took(e sessiontest.Entry) {
 	c.mu.Lock()
-	c.live[spec.Inbox] = m
-	c.most = max(c.most, len(c.live))
-	c.count[spec.Agent]++
-	c.mu.Unlock()
-	go m.run()
-	return m, nil
-}
-
-// folders is watch.Folders for the scheduler; it tells the sessions, too.
-func (c *crew) folders(ctx context.Context, folders []string, changed func(string)) error {
-	return watch.Folders(ctx, folders, func(path string) {
-		changed(path)
-		c.mu.Lock()
-		m := c.live[path]
-		c.mu.Unlock()
-		if m != nil {
-			select {
-			case m.more <- struct{}{}:
-			default:
-			}
-		}
+	defer c.mu.Unlock()
+	c.taken[e.Source] = true
+	c.given = append(c.given, promise.Fact{
+		At: e.At, Kind: promise.Given, Agent: e.Agent, Session: e.Session, Prompt: e.Source, Text: promise.Text(e.Prompt), Attempt: e.Attempt,
 	})
-}
-
-func (m *made) run() {
-	defer close(m.reports)
-	why := m.work()
-	m.crew.mu.Lock()
-	delete(m.crew.live, m.spec.Inbox)
-	m.crew.mu.Unlock()
-	o := session.Outcome{Why: why, Bound: true, Acknowledged: m.done}
-	m.reports <- session.Report{At: time.Now(), Phase: hook.Ended, Acknowledged: m.done, Outcome: &o}
-}
-
-func (m *made) say(p hook.Phase) {
-	m.reports <- session.Report{At: time.Now(), Phase: p, Acknowledged: m.done}
-}
-
-// work does what is queued and, in persist mode, waits for more.
-func (m *made) work() hook.End {
-	time.Sleep(boot)
-	for {
-		more, err := m.take()
-		if err != nil {
-			m.crew.mu.Lock()
-			m.crew.errs = append(m.crew.errs, err)
-			m.crew.mu.Unlock()
-			return hook.EndCrashed
-		}
-		if more {
-			select {
-			case <-m.stop:
-				return hook.EndReleased
-			default:
-				continue
-			}
-		}
-		if m.spec.Policy.Mode != hook.Persist {
-			return hook.EndDrained
-		}
-		m.say(hook.Waiting)
-		select {
-		case <-m.stop:
-			return hook.EndReleased
-		case <-m.more:
-		}
-	}
-}
-
-// take does the next entry and reports whether there was one. The hook lock
-// is held as ticks hold it: not while the turn lasts.
-func (m *made) take() (bool, error) {
-	q, err := inbox.Open(inbox.Place{Inbox: m.spec.Inbox, Home: m.spec.Home})
-	if err != nil {
-		return false, err
-	}
-	defer q.Close()
-	e, attempt, err := m.offered(q)
-	if errors.Is(err, inbox.ErrEmpty) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	m.crew.mu.Lock()
-	m.crew.taken[e.Source] = true
-	m.crew.given = append(m.crew.given, promise.Fact{
-		At: time.Now(), Kind: promise.Given, Agent: m.spec.Agent, Session: m.spec.Session, Prompt: e.Source, Text: promise.Text(e.Prompt), Attempt: attempt,
-	})
-	m.crew.mu.Unlock()
-	m.say(hook.Turn)
-	time.Sleep(m.crew.lasts())
-	m.done++
-	return true, q.Hold(context.Background(), func(q *inbox.Held) error {
-		_, err := q.Acknowledge(inbox.Acknowledgement{Session: m.spec.Session, Reply: "done", Now: time.Now()})
-		return err
-	})
-}
-
-// offered hands the next entry over, and has it taken.
-func (m *made) offered(q *inbox.Queue) (e *inbox.Entry, attempt int, err error) {
-	err = q.Hold(context.Background(), func(q *inbox.Held) error {
-		if e, err = q.Next(); err != nil {
-			return err
-		}
-		f, err := q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: m.spec.Session})
-		if err != nil {
-			return err
-		}
-		attempt = f.Attempt
-		_, err = q.Advance(inbox.Taken, "")
-		return err
-	})
-	return e, attempt, err
 }
 
 // stateDir is where a scenario's scheduler keeps its state.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"heartbeat/hook/inbox"
 )
 
 // Wrong is what a finding says.
@@ -67,10 +65,10 @@ type Count struct {
 	Repeats  int            `json:"repeats"`   // times that one was given again
 	// Dead letters by their reasons, acknowledgements, interruptions, and all that
 	// was done to the fleet, by What.
-	Dead          map[inbox.Reason]int `json:"dead"`
-	Acknowledged  int                  `json:"acknowledged"`
-	Interruptions int                  `json:"interruptions"`
-	Done          map[string]int       `json:"done"`
+	Dead          map[Reason]int `json:"dead"`
+	Acknowledged  int            `json:"acknowledged"`
+	Interruptions int            `json:"interruptions"`
+	Done          map[string]int `json:"done"`
 }
 
 // Unknown is how many prompts nobody knows whether they were accepted.
@@ -152,7 +150,7 @@ func (j *judge) vanished() {
 	}
 	for _, p := range j.order {
 		a := j.agents[p.Agent]
-		if !a.Acknowledges || a.Policy == inbox.Drop || p.word(j.record) != Accepted ||
+		if !a.Acknowledges || a.Policy == Drop || p.word(j.record) != Accepted ||
 			len(p.given) == 0 || len(p.replied)+len(p.filed)+len(p.left) > 0 {
 			continue
 		}
@@ -187,7 +185,7 @@ func (j *judge) repeats(p *prompt) {
 
 func (j *judge) afterTool(p *prompt, before, now int) {
 	from, to, policy := j.record[before].At, j.record[now].At, j.agents[p.Agent].Policy
-	if policy == inbox.Retry {
+	if policy == Retry {
 		return
 	}
 	for _, i := range p.ran {
@@ -213,14 +211,14 @@ func (j *judge) letter(p *prompt, d Fact, i int) {
 	switch {
 	case d.Agent != p.Agent:
 		wrong(Misled, "%s of %s is a dead letter of %s", p.Prompt, p.Agent, d.Agent)
-	case d.Reason == inbox.Torn && accepted && (!p.again || len(p.given) == 0):
+	case d.Reason == ByTorn && accepted && (!p.again || len(p.given) == 0):
 		wrong(Garbled, "the accepted %s is a dead letter as %s: %s", p, d.Reason, d.Text)
-	case d.Reason == inbox.Torn:
-	case d.Reason != inbox.Poison && (d.Reason != inbox.Interrupted || agent.Policy != inbox.DeadLetter):
+	case d.Reason == ByTorn:
+	case d.Reason != ByPoison && (d.Reason != ByInterruption || agent.Policy != DeadLetter):
 		wrong(WronglyFiled, "%s as %q under %s", p.Prompt, d.Reason, agent.Policy)
-	case d.Reason == inbox.Poison && len(p.given) < agent.Attempts:
+	case d.Reason == ByPoison && len(p.given) < agent.Attempts:
 		wrong(WronglyFiled, "%s as %s after it was given %d times", p.Prompt, d.Reason, len(p.given))
-	case len(p.given) > 0 || d.Reason == inbox.Poison || agent.FilesUnproven:
+	case len(p.given) > 0 || d.Reason == ByPoison || agent.FilesUnproven:
 	case accepted:
 		wrong(Lost, "%s was accepted and never given, and is a dead letter as %s", p, d.Reason)
 	default:

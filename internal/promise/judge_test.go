@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"heartbeat/hook/inbox"
 )
 
 // at is a second of a made-up run.
@@ -32,7 +30,7 @@ func killed(agent string, second float64) Fact {
 	return Fact{At: at(second), Kind: Interrupted, Agent: agent, What: "kill -9"}
 }
 
-func filed(name, delivery string, why inbox.Reason) Fact {
+func filed(name, delivery string, why Reason) Fact {
 	return Fact{At: at(90), Kind: Filed, Agent: "a", Prompt: name, Delivery: delivery, Reason: why}
 }
 
@@ -45,12 +43,12 @@ func with(f Fact, change func(f *Fact)) Fact {
 	return f
 }
 
-func policy(p inbox.OrphanPolicy) Fact { return Fact{Kind: Declared, Agent: "a", Policy: p} }
+func policy(p Policy) Fact { return Fact{Kind: Declared, Agent: "a", Policy: p} }
 
 // TestTheJudge provokes each finding, and shows beside it what may be.
 func TestTheJudge(t *testing.T) {
 	t.Parallel()
-	retry, deadletter, drop := policy(inbox.Retry), policy(inbox.DeadLetter), policy(inbox.Drop)
+	retry, deadletter, drop := policy(Retry), policy(DeadLetter), policy(Drop)
 	tool := Fact{At: at(15), Kind: ToolRan, Session: "s1"}
 	person := Fact{At: at(12), Kind: Requeued, Agent: "a", What: "dead-letter retry"}
 	tests := []struct {
@@ -98,25 +96,25 @@ func TestTheJudge(t *testing.T) {
 		}, ""},
 		{"again after another prompt's tool", drop, Record{given("p1", 10, 1), given("p2", 11, 1), tool, killed("a", 17), given("p1", 20, 2)}, ""},
 
-		{"filed", deadletter, Record{given("p1", 10, 1), tool, killed("a", 17), filed("p1", "d1", inbox.Interrupted)}, ""},
-		{"filed twice", deadletter, Record{given("p1", 10, 1), filed("p1", "d1", inbox.Interrupted), filed("p1", "d1", inbox.Interrupted)}, "dead letter: p1 of a stands twice in the file (d1) (lines 7 8)"},
-		{"filed against the policy", retry, Record{given("p1", 10, 1), filed("p1", "d1", inbox.Interrupted)}, `dead letter: p1 as "interrupted" under retry`},
-		{"dropped", drop, Record{given("p1", 10, 1), filed("p1", "d1", inbox.Dropped)}, `dead letter: p1 as "dropped" under drop`},
+		{"filed", deadletter, Record{given("p1", 10, 1), tool, killed("a", 17), filed("p1", "d1", ByInterruption)}, ""},
+		{"filed twice", deadletter, Record{given("p1", 10, 1), filed("p1", "d1", ByInterruption), filed("p1", "d1", ByInterruption)}, "dead letter: p1 of a stands twice in the file (d1) (lines 7 8)"},
+		{"filed against the policy", retry, Record{given("p1", 10, 1), filed("p1", "d1", ByInterruption)}, `dead letter: p1 as "interrupted" under retry`},
+		{"dropped", drop, Record{given("p1", 10, 1), filed("p1", "d1", ByDrop)}, `dead letter: p1 as "dropped" under drop`},
 		{"filed without a reason", retry, Record{given("p1", 10, 1), filed("p1", "d1", "")}, `dead letter: p1 as "" under retry`},
-		{"filed and never given", deadletter, Record{filed("p1", "d1", inbox.Interrupted)}, "lost: p1 was accepted and never given, and is a dead letter as interrupted (lines 3 6)"},
-		{"filed and never given, where hooks prove nothing", with(deadletter, func(f *Fact) { f.FilesUnproven = true }), Record{filed("p1", "d1", inbox.Interrupted)}, ""},
+		{"filed and never given", deadletter, Record{filed("p1", "d1", ByInterruption)}, "lost: p1 was accepted and never given, and is a dead letter as interrupted (lines 3 6)"},
+		{"filed and never given, where hooks prove nothing", with(deadletter, func(f *Fact) { f.FilesUnproven = true }), Record{filed("p1", "d1", ByInterruption)}, ""},
 		{"filed, never given, and its sender was killed", deadletter, Record{
-			with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), filed("p1", "d1", inbox.Interrupted),
+			with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), filed("p1", "d1", ByInterruption),
 		}, "dead letter: p1 as interrupted, and was never given"},
-		{"poison", retry, Record{filed("p1", "d1", inbox.Poison)}, ""},
-		{"poison too early", with(retry, func(f *Fact) { f.Attempts = 2 }), Record{given("p1", 10, 1), filed("p1", "d1", inbox.Poison)}, "dead letter: p1 as poison after it was given 1 times"},
-		{"an accepted line is torn", retry, Record{filed("p1", "d1", inbox.Torn)}, "garbled: the accepted p1 is a dead letter as torn"},
-		{"a killed sender's line is torn", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), filed("p1", "d1", inbox.Torn)}, ""},
-		{"a killed sender's line is torn, and whole when it is sent again", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), sent("p1", 4)[1], given("p1", 10, 1), filed("p1", "d1", inbox.Torn)}, ""},
-		{"it is torn, and never given", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), sent("p1", 4)[1], filed("p1", "d1", inbox.Torn)}, "garbled: the accepted p1 is a dead letter as torn"},
-		{"a fragment of a killed sender's line", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), filed("", "d1", inbox.Torn)}, ""},
-		{"a fragment of nobody's line", retry, Record{given("p1", 10, 1), filed("", "d1", inbox.Torn)}, "garbled: nobody sent"},
-		{"a dead letter of another agent", retry, Record{with(filed("p1", "d1", inbox.Poison), func(f *Fact) { f.Agent = "b" })}, "misled: p1 of a is a dead letter of b"},
+		{"poison", retry, Record{filed("p1", "d1", ByPoison)}, ""},
+		{"poison too early", with(retry, func(f *Fact) { f.Attempts = 2 }), Record{given("p1", 10, 1), filed("p1", "d1", ByPoison)}, "dead letter: p1 as poison after it was given 1 times"},
+		{"an accepted line is torn", retry, Record{filed("p1", "d1", ByTorn)}, "garbled: the accepted p1 is a dead letter as torn"},
+		{"a killed sender's line is torn", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), filed("p1", "d1", ByTorn)}, ""},
+		{"a killed sender's line is torn, and whole when it is sent again", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), sent("p1", 4)[1], given("p1", 10, 1), filed("p1", "d1", ByTorn)}, ""},
+		{"it is torn, and never given", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), sent("p1", 4)[1], filed("p1", "d1", ByTorn)}, "garbled: the accepted p1 is a dead letter as torn"},
+		{"a fragment of a killed sender's line", retry, Record{with(sent("p1", 3)[0], func(f *Fact) { f.Kind = Unknown }), filed("", "d1", ByTorn)}, ""},
+		{"a fragment of nobody's line", retry, Record{given("p1", 10, 1), filed("", "d1", ByTorn)}, "garbled: nobody sent"},
+		{"a dead letter of another agent", retry, Record{with(filed("p1", "d1", ByPoison), func(f *Fact) { f.Agent = "b" })}, "misled: p1 of a is a dead letter of b"},
 
 		{"another prompt's reply", retry, Record{given("p1", 10, 1), replied("p1", "d1", "done: p2")}, `reply: the reply to p1 is "done: p2" (lines 2 7)`},
 		{"acknowledged twice", retry, Record{given("p1", 10, 1), replied("p1", "d1", "done: p1"), replied("p1", "d1", "done: p1")}, "reply: p1 of a was acknowledged twice (d1) (lines 7 8)"},
@@ -146,7 +144,7 @@ func TestTheJudge(t *testing.T) {
 // TestARecordIsReadAsItWasWritten, but for a last line without its end.
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	r := slices.Concat(Record{policy(inbox.DeadLetter)}, sent("p1", 1), Record{given("p1", 10, 1), killed("", 12), filed("p1", "d", inbox.Interrupted)})
+	r := slices.Concat(Record{policy(DeadLetter)}, sent("p1", 1), Record{given("p1", 10, 1), killed("", 12), filed("p1", "d", ByInterruption)})
 	var file bytes.Buffer
 	for _, f := range r {
 		if err := f.Write(&file); err != nil {

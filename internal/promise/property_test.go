@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"heartbeat/hook/inbox"
 )
 
 // right makes a record of a run that kept its promise: a few agents, each of
@@ -22,7 +20,7 @@ func right(t *rapid.T) (r Record) {
 		f.At = now
 		r = append(r, f)
 	}
-	policies := []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop}
+	policies := []Policy{Retry, DeadLetter, Drop}
 	for a := range rapid.IntRange(2, 3).Draw(t, "agents") {
 		agent, policy := fmt.Sprintf("a%d", a), rapid.SampledFrom(policies).Draw(t, "policy")
 		add(Fact{Kind: Declared, Agent: agent, Policy: policy, Attempts: 2, Acknowledges: true})
@@ -37,7 +35,7 @@ func right(t *rapid.T) (r Record) {
 				add(Fact{Kind: Given, Agent: agent, Prompt: p.Prompt, Session: p.Prompt, Text: p.Text, Attempt: attempt})
 			}
 			interrupt := func() { add(Fact{Kind: Interrupted, Agent: agent, What: "kill"}) }
-			file := func(why inbox.Reason) {
+			file := func(why Reason) {
 				add(Fact{Kind: Filed, Agent: agent, Prompt: p.Prompt, Delivery: p.Prompt, Reason: why})
 			}
 			give(1)
@@ -47,13 +45,13 @@ func right(t *rapid.T) (r Record) {
 				give(i + 2)
 			}
 			switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
-			case what == 0 && policy == inbox.DeadLetter:
+			case what == 0 && policy == DeadLetter:
 				add(Fact{Kind: ToolRan, Session: p.Prompt})
 				interrupt()
-				file(inbox.Interrupted)
+				file(ByInterruption)
 			case what == 1 && repeats > 0:
 				interrupt()
-				file(inbox.Poison)
+				file(ByPoison)
 			default:
 				add(Fact{Kind: Replied, Agent: agent, Prompt: p.Prompt, Delivery: p.Prompt, Text: p.Replies[0]})
 			}
@@ -116,7 +114,7 @@ var mutations = map[string]mutation{
 	"what was given is dropped": {Lost, only, remove},
 	"given, and lost after that": {Lost, func(r Record, i int) bool {
 		return r[i].Kind == Replied && !slices.ContainsFunc(r, func(f Fact) bool {
-			return f.Kind == Declared && f.Agent == r[i].Agent && f.Policy == inbox.Drop
+			return f.Kind == Declared && f.Agent == r[i].Agent && f.Policy == Drop
 		})
 	}, remove},
 	"the record of what came is cut off": {Lost, only, func(r Record, i int) Record {
@@ -135,7 +133,7 @@ var mutations = map[string]mutation{
 	"refused":                 {NotRefused, of(Accepted), change(func(f *Fact) { f.Kind = Refused })},
 	"filed twice":             {WronglyFiled, of(Filed), again(func(*Fact) {})},
 	"filed without a reason":  {WronglyFiled, of(Filed), change(func(f *Fact) { f.Reason = "" })},
-	"filed as torn":           {Garbled, of(Filed), change(func(f *Fact) { f.Reason = inbox.Torn })},
+	"filed as torn":           {Garbled, of(Filed), change(func(f *Fact) { f.Reason = ByTorn })},
 	"acknowledged twice":      {WronglyAnswered, of(Replied), again(func(*Fact) {})},
 	"another prompt's reply":  {WronglyAnswered, of(Replied), change(func(f *Fact) { f.Text = Text("done: another") })},
 	"left":                    {Waiting, of(Given), again(func(f *Fact) { f.Kind = Left })},
@@ -152,7 +150,7 @@ var mutations = map[string]mutation{
 		Repeated,
 		func(r Record, i int) bool {
 			return r[i].Kind == Given && r[i+1].Kind == Interrupted && r[i+2].Kind == Given && !slices.ContainsFunc(r, func(f Fact) bool {
-				return f.Kind == Declared && f.Agent == r[i].Agent && f.Policy == inbox.Retry
+				return f.Kind == Declared && f.Agent == r[i].Agent && f.Policy == Retry
 			})
 		},
 		again(func(f *Fact) { f.Kind = ToolRan }),

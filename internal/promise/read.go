@@ -3,8 +3,6 @@ package promise
 import (
 	"fmt"
 	"slices"
-
-	"heartbeat/hook/inbox"
 )
 
 // judge is a record that was read. Lines are counted from 0 here.
@@ -21,10 +19,10 @@ type judge struct {
 // prompt is all that the record tells of one. The numbers are lines.
 type prompt struct {
 	Fact                                 // its first one
-	line                             int // of that
+	line                             int // of the line above
 	last                             int // its sender's last word
 	given, ran, filed, replied, left []int
-	// again is true if its sender was killed, and has sent it anew under the same id: half
+	// again is true if its sender was killed, and has sent it again under the same id: half
 	// of it may stand there, too.
 	again bool
 }
@@ -52,7 +50,7 @@ func (j *judge) find(w Wrong, prompt, format string, lines []int, args ...any) {
 func (r Record) read() *judge {
 	j := &judge{
 		record: r, lines: map[Kind][]int{}, agents: map[string]Fact{}, prompts: map[string]*prompt{}, again: map[string][]repeat{},
-		verdict: &Verdict{Count: Count{ByWay: map[string]int{}, Dead: map[inbox.Reason]int{}, Done: map[string]int{}}},
+		verdict: &Verdict{Count: Count{ByWay: map[string]int{}, Dead: map[Reason]int{}, Done: map[string]int{}}},
 	}
 	for i, f := range r {
 		j.lines[f.Kind] = append(j.lines[f.Kind], i)
@@ -67,7 +65,7 @@ func (r Record) read() *judge {
 	for i, f := range r {
 		p := j.prompts[f.Prompt]
 		switch {
-		case p == nil && f.Kind == Filed && (f.Reason != inbox.Torn || !j.cutOff(f.Agent)):
+		case p == nil && f.Kind == Filed && (f.Reason != ByTorn || !j.cutOff(f.Agent)):
 			j.find(Garbled, "", "nobody sent %s, which is a dead letter of %s as %s", []int{i}, f.Text, f.Agent, f.Reason)
 		case p == nil:
 		case f.Kind == Filed:

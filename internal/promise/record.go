@@ -5,8 +5,9 @@
 //
 // A witness knows without asking heartbeat: who sends prompts, the model that is
 // given them, the tools that run, whoever kills and cuts the power. Only at the
-// end the queue is read, for its dead letters and replies and for what is left
-// in it ([Queue]).
+// end heartbeat is asked for its dead letters, its replies and what is left, by the
+// commands that a person types ([Ask], [Told]). Nothing here knows how a queue is kept:
+// who replaces it does not touch who judges it.
 //
 // A record is JSON lines, one [Fact] each, in any order but this: a sender's
 // prompts, and what a session is given, stand in the order in which it happened.
@@ -28,8 +29,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"heartbeat/hook/inbox"
 )
 
 // Kind says what a fact is.
@@ -74,10 +73,10 @@ type Fact struct {
 	Note   string `json:"note,omitempty"`
 	Text   string `json:"text,omitempty"` // see [Text]
 
-	Session  string       `json:"session,omitempty"`
-	Attempt  int          `json:"attempt,omitempty"`  // of Given: what the text says of itself; see [Unmark]
-	Delivery string       `json:"delivery,omitempty"` // of Filed and Replied: its id
-	Reason   inbox.Reason `json:"reason,omitempty"`   // of Filed
+	Session  string `json:"session,omitempty"`
+	Attempt  int    `json:"attempt,omitempty"`  // of Given: what the text says of itself; see [Unmark]
+	Delivery string `json:"delivery,omitempty"` // of Filed and Replied: its id
+	Reason   Reason `json:"reason,omitempty"`   // of Filed
 
 	// Replies are what a model can say to a prompt, see [Text]; none: anything.
 	Replies []string `json:"replies,omitempty"`
@@ -96,9 +95,9 @@ type Fact struct {
 	// before a model is asked. FilesUnproven is an agent whose hooks cannot prove
 	// that a prompt arrived: it may be filed as interrupted without having been
 	// given.
-	Policy        inbox.OrphanPolicy `json:"policy,omitempty"`
-	Attempts      int                `json:"attempts,omitempty"`
-	FilesUnproven bool               `json:"files_unproven,omitempty"`
+	Policy        Policy `json:"policy,omitempty"`
+	Attempts      int    `json:"attempts,omitempty"`
+	FilesUnproven bool   `json:"files_unproven,omitempty"`
 	// Acknowledges is an agent whose replies are all in the record: what it was given
 	// and neither answered nor filed is lost.
 	Acknowledges bool `json:"acknowledges,omitempty"`

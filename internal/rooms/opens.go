@@ -27,6 +27,7 @@ var opening = map[string][]string{
 const (
 	owner     = "this is the opener"
 	kernel    = "the kernel's files, which nobody can replace"
+	named     = "a folder that gets a shorter name (O_PATH) and is not read"
 	stateDir  = "folders of the state directory; its files are opened by the opener, too"
 	persons   = "files that a person names, links and all"
 	throwaway = "a folder of a probe's own, where no agent is, and the administrator's"
@@ -40,10 +41,15 @@ var openers = map[string]string{
 
 	"hook/clock_linux.go":                  kernel,
 	"hook/flock/holder_linux.go":           kernel,
-	"hook/harden.go":                       kernel,
+	"hook/harden/harden.go":                kernel,
+	"hook/ask/name_linux.go":               named,
 	"hook/owned/owned.go":                  "the kernel's files, and the system's list of users and groups",
-	"hook/process_linux.go":                kernel,
+	"hook/process/process_linux.go":        kernel,
 	"orchestrator/doctor/machine_linux.go": kernel,
+	"cmd/heartbeat/version.go":             kernel,
+	"orchestrator/lastrun/memory.go":       kernel,
+	"orchestrator/store/file_linux.go":     "/etc/machine-id, which is the administrator's",
+	"ptyrun/brand_linux.go":                kernel,
 	"ptyrun/group_linux.go":                kernel,
 	"ptyrun/peer/far_linux.go":             kernel,
 	"ptyrun/limits_linux.go":               kernel,
@@ -54,6 +60,8 @@ var openers = map[string]string{
 
 	"orchestrator/doctor/collect_queue.go": stateDir,
 	"orchestrator/doctor/denied.go":        stateDir,
+	"orchestrator/adopt/adopt.go":          stateDir,
+	"orchestrator/attempts/attempts.go":    stateDir,
 	"orchestrator/ledger/aside.go":         stateDir,
 	"orchestrator/ledger/demand.go":        stateDir,
 	"orchestrator/ledger/moved.go":         stateDir,
@@ -61,8 +69,11 @@ var openers = map[string]string{
 	"orchestrator/memory/holds.go":         stateDir,
 	"orchestrator/proof/note.go":           stateDir,
 	"orchestrator/session/leftover.go":     stateDir,
+	"orchestrator/session/hooks.go":        stateDir,
+	"orchestrator/session/talk.go":         stateDir,
 	"orchestrator/state/folder.go":         stateDir,
 	"orchestrator/state/state.go":          stateDir,
+	"orchestrator/store/backup.go":         stateDir,
 	"orchestrator/workspace/moved.go":      stateDir,
 	"orchestrator/workspace/record.go":     stateDir,
 	"orchestrator/workspace/unwire.go":     stateDir,
@@ -74,6 +85,7 @@ var openers = map[string]string{
 	"orchestrator/workspace/hook.go":     "the program that a person installed, links and all, and folders of the state directory",
 	"config/recall.go":                   persons,
 	"orchestrator/account/identity.go":   persons,
+	"orchestrator/lastrun/zone.go":       persons,
 	"orchestrator/preflight/settings.go": persons,
 	"orchestrator/workspace/trust.go":    persons,
 
@@ -89,7 +101,7 @@ var openers = map[string]string{
 	"orchestrator/workspace/folder.go": workspace,
 
 	"orchestrator/preflight/imports.go": "folders of rules, which it lists as the client does, through links",
-	"hook/handwired.go":                 "it makes a new file, and opens none that is there",
+	"hook/handwired/stop.go":            "it makes a new file, and opens none that is there",
 }
 
 // folders are the functions that open folders alone: none of them waits for a
@@ -98,7 +110,29 @@ var folders = []string{"os.ReadDir", "os.Mkdir", "os.MkdirAll", "filepath.Walk",
 
 // Opening returns the calls in a Go file, as "os.Open" and so on, that may not
 // be made on what an agent can replace.
-func Opening(name string, source []byte) ([]string, error) {
+func Opening(name string, source []byte) ([]string, error) { return calls(name, source, opening) }
+
+// listening lists the functions that open a listener.
+var listening = map[string][]string{
+	"net":      {"Listen", "ListenTCP", "ListenUnix", "ListenConfig", "FileListener"},
+	"net/http": {"ListenAndServe", "ListenAndServeTLS"},
+}
+
+// lobby is what bounds who is connected to one.
+var lobby = map[string][]string{Module + "/ptyrun/lobby": {"Open"}}
+
+// Listening reports whether a Go file opens a listener, and whether it has a lobby for one.
+func Listening(name string, source []byte) (listens, bounds bool, err error) {
+	opens, err := calls(name, source, listening)
+	if err != nil {
+		return false, false, err
+	}
+	lobbies, err := calls(name, source, lobby)
+	return len(opens) > 0, len(lobbies) > 0, err
+}
+
+// calls returns the uses in a Go file of some functions, by the paths of their packages.
+func calls(name string, source []byte, functions map[string][]string) ([]string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
@@ -122,7 +156,7 @@ func Opening(name string, source []byte) ([]string, error) {
 			return true
 		}
 		if from, ok := selected.X.(*ast.Ident); ok {
-			for _, f := range opening[names[from.Name]] {
+			for _, f := range functions[names[from.Name]] {
 				if f == selected.Sel.Name {
 					found = append(found, from.Name+"."+f)
 				}

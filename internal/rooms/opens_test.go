@@ -64,3 +64,42 @@ func f() { os.Open("a"); unix.Openat(0, "", 0, 0); os.Stat("a"); os2.Open("a"); 
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
+
+// Connections that said nothing, or read no answer, closed out people where a listener had no
+// bound, or one of its own. The test of the package that opens one walks what they do.
+func TestEveryListenerHasALobby(t *testing.T) {
+	t.Parallel()
+	module := os.DirFS("../..")
+	listens, bounds := map[string]string{}, map[string]bool{}
+	err := fs.WalkDir(module, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || name != "." && strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		source, err := fs.ReadFile(module, name)
+		if err != nil {
+			return err
+		}
+		opens, lobby, err := Listening(name, source)
+		if opens {
+			listens[path.Dir(name)] = name
+		}
+		bounds[path.Dir(name)] = bounds[path.Dir(name)] || lobby
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for room, name := range listens {
+		if !bounds[room] {
+			t.Errorf("%s: opens a listener, and nothing in %s opens a lobby for it", name, room)
+		}
+	}
+	if len(listens) < 4 {
+		t.Errorf("found %v", listens)
+	}
+}

@@ -1,7 +1,8 @@
 // Package rooms holds the rules of who may import whom, of who may open files,
 // and of what comments and documents may refer to; its tests check them.
-// Imports point one way, cmd → orchestrator → {sources, ptyrun, hook, config},
-// and each third-party module has one owner.
+// Rooms stand on floors, and imports point down: cmd → what tells people → the
+// scheduler → agents → sessions → records → config → hook → {sources, ptyrun} → ground.
+// Each third-party module has one owner.
 package rooms
 
 import (
@@ -12,107 +13,126 @@ import (
 // Module is the path of this module.
 const Module = "heartbeat"
 
-// allowed lists for each room what it may import of our own rooms. A room with
-// a trailing "/..." is all packages below it, too.
-var allowed = map[string][]string{
-	// Everybody who shows text may need to make it safe.
-	"hook/foreign":           {},
-	"hook/durable":           {},
-	"hook/flock":             {},
-	"hook/client":            {},
-	"hook/client/clienttest": {},
-	"hook/settings":          {"hook/client"},
-	"hook/owned":             {},
-	"hook/inpath":            {},
-	"hook/inbox":             {"hook/durable", "hook/flock"},
-	"hook/handover":          {"hook/client", "hook/durable", "hook/foreign", "hook/inbox"},
-	"hook":                   {"hook/client", "hook/durable", "hook/flock", "hook/foreign", "hook/handover", "hook/inbox"},
-	// hook/durable opens what others may have put something else in place of.
-	"sources/...":            {"sources/...", "hook/durable", "hook/foreign"},
-	"ptyrun/...":             {"ptyrun/...", "hook/client", "hook/durable", "hook/foreign", "hook/inpath"},
-	"config":                 {"hook", "hook/client", "hook/inbox", "hook/owned", "hook/inpath", "hook/settings", "orchestrator/proof/guard", "sources"}, // the words, the client's permission rules, how long guards make an agent wait, and the schedule grammar
-	"orchestrator/state":     {"hook/durable", "hook/owned"},
-	"orchestrator/usage":     {"hook/client", "hook/durable"},
-	"orchestrator/session":   {"hook/...", "ptyrun/...", "orchestrator/usage"},
-	"orchestrator/queue":     {"config", "hook/...", "orchestrator/session"},
-	"orchestrator/account":   {"hook/client", "orchestrator/state", "sources"},
-	"orchestrator/journal":   {"hook", "hook/durable", "hook/flock", "hook/foreign"},
-	"orchestrator/series":    {"hook/durable", "hook/inbox", "orchestrator/journal", "orchestrator/usage"},
-	"orchestrator/memory":    {"config", "hook/flock", "orchestrator/ledger", "orchestrator/state", "sources"},
-	"orchestrator/approval":  {"config", "hook/durable", "hook/flock", "hook/foreign", "orchestrator/state"},
-	"orchestrator/resources": {"config", "ptyrun"},
-	"orchestrator/slots":     {},
-	// What follows a check is pure; running one knows no agent.
-	"orchestrator/proof/guard": {"hook/inbox"},
-	"orchestrator/proof":       {"hook/durable", "hook/inbox", "hook/inpath", "orchestrator/state", "ptyrun", "sources/poll"},
-	"orchestrator/ledger":      {"config", "hook/inbox", "orchestrator/proof/guard", "orchestrator/state"},
-	// It has checks run and their answers applied, one agent at a time.
-	"orchestrator/proving": {"orchestrator/approval", "config", "hook/durable", "hook/foreign", "hook/inbox", "orchestrator/journal", "orchestrator/later", "orchestrator/ledger", "orchestrator/proof", "orchestrator/proof/guard", "orchestrator/queue", "orchestrator/status"},
-	// It asks people for agents, which it knows by an interface of its own.
-	"orchestrator/consent": {"config", "hook/foreign", "hook/inbox", "orchestrator/approval", "orchestrator/journal", "orchestrator/memory", "orchestrator/proving", "orchestrator/queue", "orchestrator/status"},
-	// What it reads of a queue and of a session, and the words of the rooms that
-	// it tells of.
-	"orchestrator/status":   {"orchestrator/usage", "orchestrator/approval", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "hook/settings", "orchestrator/explain", "orchestrator/firing", "orchestrator/memory", "orchestrator/owner", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
-	"orchestrator/firing":   {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
-	"orchestrator/oldqueue": {"config", "hook/flock", "hook/inbox", "orchestrator/later", "orchestrator/owner", "orchestrator/queue", "orchestrator/state", "orchestrator/status"},
-	"orchestrator/owner":    {"config", "hook", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
-	"orchestrator/claim":    {"config", "hook", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},
-	"orchestrator/launch":   {"orchestrator/usage", "config", "hook", "hook/client", "hook/inbox", "ptyrun", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
-	"orchestrator/agent":    {"orchestrator/usage", "config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/memory", "orchestrator/session", "orchestrator/status", "sources"},
-	"orchestrator": {
-		"config", "hook", "hook/client", "hook/foreign", "hook/inbox",
-		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/approval", "orchestrator/claim", "orchestrator/clients", "orchestrator/consent", "orchestrator/firing", "orchestrator/launch", "orchestrator/later", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/probe", "orchestrator/proof", "orchestrator/proving", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
+// floor is where rooms stand: a room may import those of its own floor and of the floors
+// below, and none above. (That no two import each other is Go's own rule.)
+type floor struct {
+	name  string
+	what  string // what stands here, in a sentence
+	rooms []string
+}
+
+// floors, the lowest first. A room with a trailing "/..." is all packages below it, too. A
+// new room goes to the lowest floor on which it has all that it needs.
+var floors = []floor{
+	{
+		"ground", "They know the system and the client, and nothing of heartbeat's own. The stand-in for the client is one of them.",
+		[]string{"hook/client/...", "hook/crashpoint", "hook/durable", "hook/flock", "hook/foreign", "hook/harden", "hook/hooklog", "hook/inpath", "hook/owned", "hook/process", "hook/wake", "internal/simulate/..."},
 	},
-	"orchestrator/later":     {"config", "hook/durable", "hook/flock"},
-	"orchestrator/stophooks": {"hook", "hook/client", "hook/handover", "orchestrator/state"},
-	"orchestrator/preflight": {"config", "hook", "hook/client", "hook/durable", "hook/inpath", "hook/settings", "orchestrator/stophooks"},
-	"orchestrator/workspace": {"config", "hook/...", "orchestrator/claim", "orchestrator/launch", "orchestrator/owner", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
-	"orchestrator/probe":     {"hook/client", "hook/foreign", "hook/settings", "internal/fakeapi", "ptyrun", "ptyrun/screen"},
-	"orchestrator/clients":   {"config", "hook/client", "orchestrator/preflight", "orchestrator/probe", "orchestrator/state"},
-	"orchestrator/explain":   {},
-	"orchestrator/send":      {"orchestrator/later", "orchestrator/ledger", "orchestrator/memory", "config", "hook/inbox", "orchestrator/notify/awaited", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
-	"orchestrator/doctor": {
-		"config", "orchestrator/approval", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/clients", "orchestrator/explain", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/probe", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
+	{
+		"tools", "They know no agent and no queue: schedules, watched files, terminals and process trees, an API to try a client against.",
+		[]string{"sources/...", "ptyrun/...", "internal/fakeapi"},
 	},
-	"orchestrator/logs":       {"config", "hook", "hook/durable", "orchestrator/journal", "orchestrator/launch", "orchestrator/transcript"},
-	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign", "hook/handover"},
-	"orchestrator/control":    {"orchestrator", "orchestrator/approval", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook", "hook/flock", "hook/foreign", "ptyrun/peer"},
-	"orchestrator/fleetfile":  {"config", "orchestrator", "orchestrator/status"},
-	"orchestrator/remote":     {"hook/settings"},
-	"orchestrator/service":    {"hook/durable", "hook/settings", "orchestrator", "orchestrator/status"},
-	"orchestrator/metrics":    {"hook", "hook/inbox", "orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/status"},
-	"orchestrator/doors":      {"config", "orchestrator/firing", "orchestrator/status", "ptyrun/peer", "sources/webhook"},
-	// The page reads and does what cmd gives it.
-	"orchestrator/page/changes": {"hook/durable", "hook/foreign", "sources/poll"},
-	"orchestrator/page/window":  {"config", "hook/foreign", "orchestrator/logs", "orchestrator/transcript", "ptyrun/attach"},
-	"orchestrator/page/plot":    {"orchestrator/series", "orchestrator/usage"},
-	"orchestrator/page/once":    {"orchestrator/state"},
-	"orchestrator/page/access":  {"hook/durable", "hook/flock", "orchestrator/state", "ptyrun/peer"},
-	"orchestrator/page":         {"orchestrator/approval", "config", "hook", "hook/foreign", "hook/inbox", "orchestrator/journal", "orchestrator/page/...", "orchestrator/state", "orchestrator/series", "orchestrator/status", "orchestrator/transcript", "ptyrun/screen", "orchestrator/usage"},
-	"cmd/heartbeat-stop":        {"hook"},
-	"cmd/heartbeat":             {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
-	// Who is told what; each of its own rooms does one thing.
-	"orchestrator/notify/notice":  {"hook/foreign"},
-	"orchestrator/notify/outbox":  {"config", "orchestrator/notify/notice"},
-	"orchestrator/notify/deliver": {"config", "hook/foreign", "orchestrator/notify/notice", "orchestrator/notify/outbox", "sources/poll"},
-	"orchestrator/notify/awaited": {"hook/durable", "orchestrator/state"},
-	"orchestrator/notify": {
-		"orchestrator/ledger", "orchestrator/memory", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox",
-		"orchestrator/journal", "orchestrator/notify/awaited", "orchestrator/notify/deliver", "orchestrator/notify/notice", "orchestrator/notify/outbox", "orchestrator/queue", "orchestrator/state", "orchestrator/status",
+	{
+		"hook", "The client's hook contract, and the queue that hooks hand out of.",
+		[]string{"hook", "hook/ask", "hook/handover", "hook/handwired", "hook/inbox", "hook/settings"},
 	},
-	// The stand-in knows what the client knows: nothing of ours.
-	"internal/simulate/...": {"internal/simulate/..."},
-	"internal/fakeapi":      {},
-	"internal/testbed":      {},
-	"internal/rooms":        {},
-	"internal/promise":      {"hook/inbox"},
-	"internal/bench":        {"hook", "hook/durable", "hook/inbox"},
-	"internal/fleetsim":     {"config", "hook", "hook/inbox", "internal/promise", "orchestrator/...", "sources/..."},
-	"internal/crash/...":    {"hook", "hook/inbox", "hook/settings", "internal/crash/...", "internal/promise"},
-	"internal/soak":         {"hook", "hook/handover", "hook/inbox", "hook/flock", "orchestrator", "orchestrator/control", "orchestrator/status", "internal/promise", "internal/simulate/..."},
-	"internal/browser":      {"internal/testbed"},
-	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
+	{"config", "The fleet's file: what it says, it says to all floors above.", []string{"config"}},
+	{
+		"records", "Each keeps one kind of fact, or decides purely about one, and knows no session.",
+		in("orchestrator", "account", "adopt", "approval", "attempts", "deadline", "explain", "journal", "lastrun", "later", "ledger", "memory", "notify/awaited", "owner",
+			"page/access", "page/once", "proof/guard", "series", "slots", "state", "stophooks", "store/...", "transcript", "usage"),
+	},
+	{
+		"sessions", "One session, check or client at a time, and the queue as a scheduler needs it.",
+		in("orchestrator", "claim", "clients", "launch", "person", "preflight", "probe", "proof", "queue", "resources", "session/..."),
+	},
+	{
+		"agents", "One agent at a time: its state, its work, its directory.",
+		in("orchestrator", "agent", "consent", "firing", "oldqueue", "proving/...", "status", "workspace"),
+	},
+	{"scheduler", "It decides what happens to the fleet, and knows nobody who asks or is told.", []string{"orchestrator"}},
+	{
+		"voices", "They tell people and programs of a fleet, and take what these want.",
+		in("orchestrator", "control", "doctor", "doors", "fleetfile", "logs", "metrics", "notify/...", "page/...", "remote", "send", "service"),
+	},
+	{"commands", "They put it all together; nothing imports them.", []string{"cmd/heartbeat", "cmd/heartbeat-stop"}},
+	{
+		"instruments", "They test whole programs, and may look at all but what the bans say.",
+		[]string{"internal/..."},
+	},
+}
+
+// in are rooms below a folder.
+func in(folder string, rooms ...string) []string {
+	var all []string
+	for _, r := range rooms {
+		all = append(all, folder+"/"+r)
+	}
+	return all
+}
+
+// ban is what rooms may not import though it stands below them, in their tests neither where
+// tests is true.
+type ban struct {
+	rooms, never, but []string // but: these of never they may
+	why               string   // after "it may not import X: "
+	tests             bool
+}
+
+var bans = []ban{
+	{[]string{"sources/..."}, []string{"ptyrun/..."}, nil, "sources know no terminals", false},
+	{[]string{"ptyrun/..."}, []string{"sources/..."}, nil, "terminals know no sources", false},
+	{[]string{"hook/...", "config"}, []string{"ptyrun/..."}, nil, "the hook and the file know no terminals", false},
+	{[]string{"hook/..."}, []string{"sources/..."}, nil, "a hook starts at every tool call, and needs no schedules", false},
+	{
+		[]string{"hook/ask", "hook/crashpoint", "hook/harden", "hook/hooklog"},
+		[]string{"hook", "hook/handover", "hook/inbox", "hook/settings"},
+		nil, "a hook only asks: it knows no queue", false,
+	},
+	{
+		[]string{"hook/inbox"},
+		[]string{"hook", "hook/ask", "hook/handover", "hook/handwired", "hook/settings", "hook/client"},
+		nil,
+		"the queue knows no client and no hook", false,
+	},
+	{
+		[]string{"hook/handwired"},
+		[]string{"hook", "hook/ask", "hook/settings"},
+		nil, "the hand-wired form knows no session of ours", false,
+	},
+	{
+		[]string{"hook", "hook/ask", "hook/handover", "hook/inbox", "hook/settings"},
+		[]string{"hook/handwired"},
+		nil, "a session of ours has nothing to do with the hand-wired form", true,
+	},
+	{[]string{"cmd/heartbeat-stop"}, []string{"..."}, []string{"hook/ask", "hook/handwired"}, "it is the hook, which starts fast", false},
+	{
+		[]string{"orchestrator/page/...", "orchestrator/notify/...", "orchestrator/doors"},
+		[]string{"orchestrator"},
+		nil,
+		"what people see and are told is given to it: it asks no scheduler", false,
+	},
+	{[]string{"hook/...", "sources/...", "ptyrun/...", "config", "orchestrator/..."}, []string{"internal/..."}, nil, "instruments are for tests", false},
+	{[]string{"cmd/..."}, []string{"internal/..."}, []string{"internal/simulate"}, "instruments are for tests; only the stand-in is a command, too", false},
+	{[]string{"internal/simulate/..."}, []string{"..."}, []string{"internal/simulate/..."}, "the stand-in knows what the client knows: nothing of ours", false},
+	{
+		[]string{"internal/promise", "internal/testbed", "internal/rooms"},
+		[]string{"..."},
+		nil,
+		"what all others stand on knows nothing of ours", false,
+	},
+	{
+		[]string{"internal/..."},
+		[]string{"hook/inbox", "orchestrator/queue", "orchestrator/oldqueue", "orchestrator/ledger"},
+		nil,
+		"who judges may not know how a queue is kept; what needs that is tested in its own room", true,
+	},
+	{[]string{"..."}, []string{"cmd/..."}, nil, "nothing imports a command", true},
+}
+
+// exceptions are imports against a floor or a ban, each with its reason.
+var exceptions = []string{
+	"orchestrator/probe internal/fakeapi", // the probe has its client ask the fake API
 }
 
 // owners lists for each third-party module who may import it outside of tests.
@@ -131,6 +151,8 @@ var owners = map[string][]string{
 	"github.com/coreos/go-systemd/v22":     {"orchestrator/service"},
 	"rsc.io/qr":                            {"cmd/heartbeat"},
 	"github.com/prometheus/client_golang":  {"orchestrator/metrics"},
+	"github.com/yuin/goldmark":             {"orchestrator/page"},
+	"modernc.org/sqlite":                   {"orchestrator/store"},
 	"github.com/aymanbagabas/go-udiff":     {"cmd/heartbeat", "orchestrator/workspace"},
 }
 
@@ -167,28 +189,42 @@ func Violations(p Package) []string {
 	}
 	var broken []string
 	say := func(what ...string) { broken = append(broken, room+": "+strings.Join(what, " ")) }
-	mayImport, known := find(allowed, room)
-	if !known {
-		say("no rule says what this room may import")
+	here := floorOf(room)
+	if here < 0 {
+		say("stands on no floor: say in internal/rooms/rooms.go where it belongs")
+		return broken
 	}
 	for _, path := range p.Imports {
 		ours, isOurs := strings.CutPrefix(path, Module+"/")
-		switch module := moduleOf(path); {
-		case isOurs && !matches(mayImport, ours):
-			say("may not import", ours)
+		module := moduleOf(path)
+		switch {
+		case isOurs && floorOf(ours) > here && !slices.Contains(exceptions, room+" "+ours):
+			say("may not import", ours+":", "it stands on a floor above,", floors[floorOf(ours)].name)
 		case !isOurs && module != "" && !matches(owners[module], room):
 			say("is not the owner of", path)
 		case matches(deciding, room) && slices.Contains(outside, ours):
 			say("decides, and may not open anything:", path)
 		}
 	}
+	for _, b := range bans {
+		if !matches(b.rooms, room) {
+			continue
+		}
+		paths := slices.Clone(p.Imports)
+		if b.tests {
+			paths = slices.Concat(paths, p.TestImports, p.XTestImports)
+		}
+		for _, path := range paths {
+			ours, isOurs := strings.CutPrefix(path, Module+"/")
+			if isOurs && matches(b.never, ours) && !matches(b.but, ours) && !slices.Contains(exceptions, room+" "+ours) {
+				say("may not import", ours+":", b.why)
+			}
+		}
+	}
 	for _, path := range append(p.TestImports, p.XTestImports...) {
-		ours, isOurs := strings.CutPrefix(path, Module+"/")
 		module := moduleOf(path)
 		switch {
-		case isOurs && strings.HasPrefix(ours, "cmd/"):
-			say("may not import a command, not even in tests:", ours)
-		case module == "" || isOurs || slices.Contains(testOnly, module) || module == "github.com/creack/pty":
+		case module == "" || strings.HasPrefix(path, Module+"/") || slices.Contains(testOnly, module) || module == "github.com/creack/pty":
 		case !matches(owners[module], room) && !strings.HasPrefix(room, "internal/"):
 			say("is not the owner of", path, "(in a test)")
 		}
@@ -203,23 +239,20 @@ func Violations(p Package) []string {
 	return broken
 }
 
-// find returns the rule for a room: its own, or that of a folder above it.
-func find(rules map[string][]string, room string) ([]string, bool) {
-	if r, ok := rules[room]; ok {
-		return r, true
-	}
-	for pattern, r := range rules {
-		if matches([]string{pattern}, room) {
-			return r, true
+// floorOf returns the floor of a room: that which names it, or a folder above it; -1: none.
+func floorOf(room string) int {
+	for i, f := range floors {
+		if slices.Contains(f.rooms, room) {
+			return i
 		}
 	}
-	return nil, false
+	return slices.IndexFunc(floors, func(f floor) bool { return matches(f.rooms, room) })
 }
 
 func matches(patterns []string, room string) bool {
 	for _, p := range patterns {
 		folder, below := strings.CutSuffix(p, "/...")
-		if room == folder || below && strings.HasPrefix(room, folder+"/") {
+		if p == "..." || room == folder || below && strings.HasPrefix(room, folder+"/") {
 			return true
 		}
 	}

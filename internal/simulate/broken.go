@@ -22,6 +22,7 @@ var faults = []string{
 	"status-line-only-between-turns",      // not while a Stop hook runs
 	"settings-ignored", "sources-ignored", // --settings, --setting-sources
 	"dont-ask-allows", "deny-ignored",
+	"deny-rules-ignored",                // what one denies is allowed
 	"no-wake",                           // a task that has ended begins no turn
 	"other-failures",                    // each is "unknown"
 	"resume-anew",                       // under another id

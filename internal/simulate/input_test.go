@@ -137,7 +137,7 @@ func TestEnding(t *testing.T) {
 		for name, end := range ends {
 			t.Run(state+" "+name, func(t *testing.T) {
 				t.Parallel()
-				l := newLab(t).rules(run.rules).on("Stop", run.stop).on("SessionEnd", `sleep 0.2; touch "$LAB/ended"`)
+				l := newLab(t).rules(run.rules).on("Stop", run.stop).on("SessionEnd", `sleep 0.2; touch "$LAB/ended"`, "timeout", 60)
 				l.set("permissions", map[string]any{"allow": []string{"Bash"}})
 				c := l.start("--permission-mode=dontAsk", "go")
 				switch {

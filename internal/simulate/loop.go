@@ -17,6 +17,7 @@ const (
 	itemPrompt                  // a prompt from the command line or the keyboard
 	itemCommand                 // a slash command
 	itemNotice                  // a task notification
+	itemTimed                   // a prompt of the directory's timetable
 )
 
 // item is something the session does next, one at a time.

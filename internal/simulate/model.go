@@ -111,15 +111,18 @@ func (s *session) answer(ctx context.Context, prompts, system []string) (reply s
 	if len(prompts) == 0 {
 		text = strings.Join(system, "\n")
 	}
-	steps, err := s.model.Answer(text)
-	if err != nil {
-		return "", false, &apiFailure{kind: "unknown", message: err.Error()}
-	}
 	s.request(append(s.job.carried, prompts...), system)
 	s.job.carried = nil
 	done := s.thinking()
 	defer done()
 	a := answer{session: s, to: text}
+	if err := a.readTask(ctx); err != nil {
+		return "", a.acted, err
+	}
+	steps, err := s.model.Answer(a.to)
+	if err != nil {
+		return "", a.acted, &apiFailure{kind: "unknown", message: err.Error()}
+	}
 	for _, step := range steps {
 		if step.Empty && !s.job.asked && ctx.Err() == nil {
 			a.think(ctx)
@@ -134,7 +137,7 @@ func (s *session) answer(ctx context.Context, prompts, system []string) (reply s
 	}
 	if !a.replied {
 		a.think(ctx)
-		a.reply = s.say(ctx, script.Fill(script.DefaultReply, text))
+		a.reply = s.say(ctx, script.Fill(script.DefaultReply, a.to))
 	}
 	return a.reply, a.acted, ctx.Err()
 }
@@ -147,6 +150,31 @@ type answer struct {
 	replied bool
 	thought bool // since the last tool
 	acted   bool // called a tool
+}
+
+// mostShown bounds what the transcript has of a file that the model reads.
+const mostShown = 2000
+
+// readTask reads the file that the prompt says its task is in: that is then what the model
+// is asked. If it may not read it, it is asked what it was.
+func (a *answer) readTask(ctx context.Context) error {
+	path := script.TaskFile(a.to)
+	if path == "" {
+		return nil
+	}
+	task, err := os.ReadFile(path)
+	if err != nil {
+		return nil // it says what it says to the prompt
+	}
+	a.acted = true
+	err = a.useTool(ctx, newCall(script.Step{
+		Tool: "Read", Input: map[string]any{"file_path": path}, Result: strings.ToValidUTF8(string(task[:min(len(task), mostShown)]), ""),
+	}))
+	if !a.job.result.IsError {
+		a.to = string(task)
+	}
+	a.requestAgain(ctx, err)
+	return err
 }
 
 // think takes the time that the model thinks, unless a step has taken it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,12 +39,24 @@ func (s *session) permit(ctx context.Context, c toolCall) (refused string, err e
 	settings, _ := s.store.Look()
 	rule := func(r string) bool { return ruleMatches(r, c) }
 	switch {
+	case slices.ContainsFunc(settings.Deny, rule) && s.broken("deny-rules-ignored"):
+		return "", nil
 	case slices.ContainsFunc(settings.Deny, rule):
 		return "Permission to use " + c.name + " has been denied.", nil
+	case c.name == "Read" && s.inside(c): // reading there needs no rule
+		return "", nil
 	case allowed, slices.ContainsFunc(settings.Allow, rule), slices.ContainsFunc(s.args.allow, rule):
 		return "", nil
 	}
 	return s.byMode(ctx, c)
+}
+
+// inside reports whether a tool is called with a file of the workspace.
+func (s *session) inside(c toolCall) bool {
+	input, _ := c.input.(map[string]any)
+	path, _ := input["file_path"].(string)
+	rel, err := filepath.Rel(s.project, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // asksAlways are the tools that are a question to a person.

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -53,6 +54,38 @@ func TestPermissions(t *testing.T) {
 			}
 			if got := len(l.requests()); got != 2 {
 				t.Errorf("%d requests, want 2: the refusal is a result", got)
+			}
+		})
+	}
+}
+
+// TestATaskInAFileIsReadFirst, without a rule; where it may not be, the model answers what it
+// was told.
+func TestATaskInAFileIsReadFirst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		deny    []string
+		outside bool
+		ran     bool
+	}{
+		"read":               {ran: true},
+		"denied":             {deny: []string{"Read"}},
+		"outside the folder": {outside: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t).rules(touchRule).set("permissions", map[string]any{"allow": []string{"Bash"}, "deny": c.deny})
+			file := "work/a \"task\".txt"
+			if c.outside {
+				file = "task.txt"
+			}
+			client := l.start("--permission-mode", "dontAsk", "--", fmt.Sprintf("It is in the file %q, which has 2 bytes.", l.write(file, "go")))
+			client.untilFired("Stop", 1)
+			if got := l.exists("ran"); got != c.ran {
+				t.Errorf("the task was done: %v", got)
+			}
+			if tools := l.fired("PreToolUse"); tools[0]["tool_name"] != "Read" {
+				t.Errorf("the first tool: %v", tools[0])
 			}
 		})
 	}

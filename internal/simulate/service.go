@@ -173,6 +173,7 @@ func callOf(b serviceBlock) toolCall {
 	}
 	_ = json.Unmarshal(b.Input, &in) // what does not fit is not there
 	step := script.Step{Tool: b.Name, Description: in.Description}
+	_ = json.Unmarshal(b.Input, &step.Input)
 	switch {
 	case b.Name == "Agent":
 		step.Subagent = &in.Prompt

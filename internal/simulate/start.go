@@ -107,6 +107,9 @@ func (l *loop) live() {
 	} else if !isBlank(prompt) {
 		l.queue = append(l.queue, item{kind: itemPrompt, text: prompt})
 	}
+	for _, text := range s.overdue() {
+		l.queue = append(l.queue, item{kind: itemTimed, text: text})
+	}
 	l.run(s.life)
 	s.endTasks()
 	s.sessionEnd(l.reason)
@@ -115,6 +118,23 @@ func (l *loop) live() {
 	s.rest.Wait()
 	s.costState()
 	s.transcript.close()
+}
+
+// overdue are the prompts of the directory's timetable, which are all taken for overdue.
+func (s *session) overdue() (prompts []string) {
+	if s.setting("CLAUDE_CODE_DISABLE_CRON") == "1" {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(s.project, ".claude", "scheduled_tasks.json"))
+	if err != nil {
+		return nil
+	}
+	var table struct{ Tasks []struct{ Prompt string } }
+	_ = json.Unmarshal(data, &table) // what is none gives nothing
+	for _, t := range table.Tasks {
+		prompts = append(prompts, t.Prompt)
+	}
+	return prompts
 }
 
 // close gives the terminal back.

@@ -100,7 +100,7 @@ func TestStopVerdicts(t *testing.T) {
 // when it had said something; the session goes on.
 func TestStopTimeout(t *testing.T) {
 	t.Parallel()
-	l := newLab(t).on("Stop", `[ $n = 1 ] && { echo x >&2; sleep 30; exit 2; }; exit 0`, "timeout", 0.4).
+	l := newLab(t).on("Stop", `[ $n = 1 ] && { echo x >&2; sleep 300; exit 2; }; exit 0`, "timeout", 5).
 		rules(`[]`, `"idle-after": "10ms"`)
 	c := l.start("hello")
 	c.untilFired("Notification", 1)

@@ -142,6 +142,11 @@ func (s *session) recordPrompt(it item) {
 			field{"turnOrigin", "task_notification"})
 		return
 	}
+	if it.kind == itemTimed {
+		s.userText(it.text, field{"isMeta", true}, field{"permissionMode", s.mode}, field{"promptSource", "system"},
+			field{"scheduledTaskId", "abcdef01"}, field{"turnOrigin", "scheduled"})
+		return
+	}
 	source := "typed"
 	if it.submitted {
 		source = "queued"

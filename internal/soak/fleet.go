@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
 )
 
@@ -16,7 +15,7 @@ const fleetName = "soak"
 // member is one agent of the fleet.
 type member struct {
 	Name    string
-	Policy  inbox.OrphanPolicy
+	Policy  promise.Policy
 	Trigger string // cron, watch, poll or ""
 	Disk    bool   // its directory has a disk of its own
 	Guest   bool   // reloads take it out and put it back
@@ -27,16 +26,16 @@ type member struct {
 // members are the kinds of agents in turn.
 func members(n int) []*member {
 	kinds := []member{
-		{Policy: inbox.Retry, Gate: true, Fields: "mode: drain"},
-		{Policy: inbox.DeadLetter, Gate: true, Trigger: "watch", Fields: "mode: persist\nidle-interval: 4s"},
-		{Policy: inbox.Retry, Disk: true, Fields: "mode: drain\ncontext: entry"},
-		{Policy: inbox.DeadLetter, Trigger: "poll", Fields: "mode: drain\nkickoff: Read CLAUDE.md\ngroup: few"},
-		{Policy: inbox.Drop, Fields: "mode: persist\nidle-interval: 3s\ncontext: entry\nsettings: flag"},
-		{Policy: inbox.DeadLetter, Disk: true, Gate: true, Fields: "mode: persist\nidle-interval: 5s\ngroup: few"},
-		{Policy: inbox.Retry, Trigger: "cron", Fields: "mode: persist\nidle-interval: 6s\ncontext: resume"},
-		{Policy: inbox.DeadLetter, Guest: true, Fields: "mode: drain\nsettings: local\ngroup: few"},
-		{Policy: inbox.Drop, Disk: true, Trigger: "watch", Fields: "mode: drain\nkickoff: Read CLAUDE.md"},
-		{Policy: inbox.Retry, Fields: "mode: persist\nidle-interval: 5s\non-idle: tick"},
+		{Policy: promise.Retry, Gate: true, Fields: "mode: drain"},
+		{Policy: promise.DeadLetter, Gate: true, Trigger: "watch", Fields: "mode: persist\nidle-interval: 4s"},
+		{Policy: promise.Retry, Disk: true, Fields: "mode: drain\ncontext: entry"},
+		{Policy: promise.DeadLetter, Trigger: "poll", Fields: "mode: drain\nkickoff: Read CLAUDE.md\ngroup: few"},
+		{Policy: promise.Drop, Fields: "mode: persist\nidle-interval: 3s\ncontext: entry\nsettings: flag"},
+		{Policy: promise.DeadLetter, Disk: true, Gate: true, Fields: "mode: persist\nidle-interval: 5s\ngroup: few"},
+		{Policy: promise.Retry, Trigger: "cron", Fields: "mode: persist\nidle-interval: 6s\ncontext: resume"},
+		{Policy: promise.DeadLetter, Guest: true, Fields: "mode: drain\nsettings: local\ngroup: few"},
+		{Policy: promise.Drop, Disk: true, Trigger: "watch", Fields: "mode: drain\nkickoff: Read CLAUDE.md"},
+		{Policy: promise.Retry, Fields: "mode: persist\nidle-interval: 5s\non-idle: tick"},
 	}
 	var all []*member
 	for i := range n {
@@ -68,10 +67,6 @@ func (f *fleet) dirOf(m *member) string { return f.path("agents", m.Name) }
 
 func (f *fleet) inboxOf(m *member) string {
 	return filepath.Join(f.dirOf(m), ".heartbeat", "inbox.jsonl")
-}
-
-func (f *fleet) queueOf(m *member) (*inbox.Queue, error) {
-	return inbox.Open(inbox.Place{Inbox: f.inboxOf(m)})
 }
 
 // variant is what reloads change.

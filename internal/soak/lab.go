@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"heartbeat/internal/promise"
-	"heartbeat/orchestrator/status"
 )
 
 // lab is a running soak.
@@ -32,6 +31,7 @@ type lab struct {
 	// lines is held by an agent's name: for writing by who writes a line in
 	// pieces, or has filled the disk; for reading by who writes whole lines.
 	lines map[string]*sync.RWMutex
+	plant plant
 	disks []string // folders that are file systems of their own
 }
 
@@ -56,8 +56,9 @@ func (l *lab) surprise(format string, args ...any) {
 	l.record.add(promise.Fact{At: time.Now(), Kind: promise.Seen, Note: fmt.Sprintf(format, args...)})
 }
 
-// prepare makes the directories, the disks and the binaries.
-func (l *lab) prepare() error {
+// prepare makes the directories, the disks and the binaries; programs is a folder that has
+// these, what a plant, or "".
+func (l *lab) prepare(programs, what string) error {
 	for _, m := range l.Members {
 		dir := l.dirOf(m)
 		if m.Disk {
@@ -98,11 +99,22 @@ func (l *lab) prepare() error {
 			return err
 		}
 	}
-	for _, name := range []string{"heartbeat", "heartbeat-stop"} { // as testbed.Build does, from the build cache
+	for _, name := range []string{"heartbeat", hookName} {
+		if programs != "" {
+			if err := copyFile(filepath.Join(programs, name), l.path("bin", name)); err != nil {
+				return err
+			}
+			continue
+		}
+		// As testbed.Build does, from the build cache.
 		out, err := exec.Command("go", "run", "-exec=cp", "-buildvcs=false", "-ldflags=-s -w", "heartbeat/cmd/"+name, l.path("bin", name)).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("cannot build %s: %w\n%s", name, err, out)
 		}
+	}
+	if what != "" {
+		l.plant = plant{What: what, Dir: l.path("plant")}
+		return l.plant.put(l.path("bin", hookName))
 	}
 	return nil
 }
@@ -128,7 +140,7 @@ func (l *lab) closeDisks(keep bool) error {
 func (l *lab) env() []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + l.path("home"), "TERM=xterm", "TMPDIR=" + os.TempDir(),
-		"HEARTBEAT_STATE_DIR=" + l.path("state"),
+		"HEARTBEAT_STATE_DIR=" + l.path("state"), l.plant.variable(),
 	}
 }
 
@@ -170,11 +182,32 @@ func (l *lab) heartbeat(stdin []byte, slay time.Duration, args ...string) said {
 	return said{cmd.ProcessState.ExitCode(), out.String(), errOut.String()}
 }
 
-func (l *lab) status() (*status.Fleet, error) {
-	s := l.heartbeat(nil, 0, "status", "-o", "json", "--heartbeat-ms", "0")
-	var envelope struct {
-		Data *status.Fleet `json:"data"`
+// asked is a [promise.Ask].
+func (l *lab) asked(args ...string) ([]byte, error) {
+	s := l.heartbeat(nil, 0, args...)
+	if s.status != 0 {
+		return nil, fmt.Errorf("heartbeat %q ended with status %d: %s", args, s.status, s.errOut)
 	}
+	return []byte(s.out), nil
+}
+
+// state is what `status -o json` says.
+type state struct {
+	Scheduler *struct{ PID int }
+	Agents    []struct {
+		Agent, State, Reason, Problem string
+		Depth                         struct {
+			Entries int
+			Tail    bool
+		}
+		InFlight *struct{} `json:"in_flight"`
+		Paused   time.Time
+	}
+}
+
+func (l *lab) status() (*state, error) {
+	s := l.heartbeat(nil, 0, "status", "-o", "json", "--heartbeat-ms", "0")
+	var envelope struct{ Data *state }
 	if err := json.Unmarshal([]byte(s.out), &envelope); err != nil || envelope.Data == nil {
 		return nil, fmt.Errorf("cannot read the status: %s%s", s.out, s.errOut)
 	}

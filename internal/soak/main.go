@@ -36,11 +36,17 @@ type settings struct {
 	dir    string
 	output string
 	judge  string
+	// programs is a folder with others than are built here, plant what is put between the
+	// hooks and their clients.
+	programs, plant string
 	// stopHook puts a Stop hook that is not heartbeat's into the user's settings.
 	stopHook bool
 }
 
 func main() {
+	if filepath.Base(os.Args[0]) == hookName {
+		os.Exit(plantedHook())
+	}
 	s := settings{}
 	flag.IntVar(&s.agents, "agents", 10, "agents in the fleet")
 	flag.DurationVar(&s.length, "for", time.Minute, "how long prompts and faults come; settling is added")
@@ -52,9 +58,11 @@ func main() {
 	flag.StringVar(&s.dir, "dir", "", "where to work (a new folder in it; default: the temporary folder)")
 	flag.StringVar(&s.output, "o", "text", "text or json")
 	flag.StringVar(&s.judge, "judge", "", "judge the record in this file, of soak or fleetsim, and do nothing else")
+	flag.StringVar(&s.programs, "programs", "", "the folder with heartbeat and heartbeat-stop to try (default: they are built)")
+	flag.StringVar(&s.plant, "plant", "", "put a defect between hooks and clients, which the judge has to find: "+plantNames())
 	flag.BoolVar(&s.stopHook, "stop-hook", false, "the user's settings have a Stop hook: for some agents it blocks once for each prompt, for the others never")
 	flag.Parse()
-	if flag.NArg() > 0 || s.agents < 1 || s.length <= 0 || s.rate <= 0 || s.every <= 0 || s.output != "text" && s.output != "json" {
+	if flag.NArg() > 0 || s.agents < 1 || s.length <= 0 || s.rate <= 0 || s.every <= 0 || s.output != "text" && s.output != "json" || s.plant != "" && plants[s.plant] == "" {
 		flag.Usage()
 		os.Exit(2)
 	}

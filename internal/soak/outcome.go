@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
 	"heartbeat/internal/simulate"
 	"heartbeat/internal/simulate/script"
@@ -31,7 +30,7 @@ func (f *fleet) replies(m *member, prompt string) []string {
 		return nil
 	}
 	reply := "done: " + script.First(prompt)
-	all := []string{plain(strings.ToValidUTF8(reply[:min(len(reply), inbox.MaxReply)], ""))}
+	all := []string{plain(strings.ToValidUTF8(reply[:min(len(reply), promise.MaxReply)], ""))}
 	if strings.Contains(prompt, "[fail]") { // it went on when the service was back
 		all = append(all, plain("done: "+handover.GoOnPrompt))
 	}
@@ -42,29 +41,24 @@ func (f *fleet) replies(m *member, prompt string) []string {
 }
 
 // outcome reads what came of the prompts: what models were given, that tools
-// ran, and what stands in the queues.
-func (f *fleet) outcome() (promise.Record, error) {
-	given, err := f.given()
+// ran, and what heartbeat tells of the queues.
+func (l *lab) outcome() (promise.Record, error) {
+	given, err := l.given()
 	if err != nil {
 		return nil, err
 	}
-	ran, err := readRecord(f.path(toolsFile))
+	ran, err := readRecord(l.path(toolsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	told, err := promise.Ask(l.asked).Queues()
+	if err != nil {
+		return nil, err
+	}
 	all := append(given, ran...)
-	for _, m := range f.Members {
-		q, err := f.queueOf(m)
-		if err != nil {
-			return nil, err
-		}
-		queued, err := promise.Queue{Agent: m.Name, Named: keyIn, Text: plain}.Facts(q)
-		q.Close()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, queued...)
-		if _, err := os.Stat(f.path("agents", m.Name, ".heartbeat", "outbox.1.jsonl")); errors.Is(err, fs.ErrNotExist) { // no reply was rotated away
+	for _, m := range l.Members {
+		all = append(all, promise.Teller{Agent: m.Name, Named: keyIn, Text: plain}.Facts(told[m.Name])...)
+		if _, err := os.Stat(l.path("agents", m.Name, ".heartbeat", "outbox.1.jsonl")); errors.Is(err, fs.ErrNotExist) { // no reply was rotated away
 			all = append(all, promise.Fact{At: time.Now(), Kind: promise.Declared, Agent: m.Name, Policy: m.Policy, Acknowledges: true})
 		}
 	}

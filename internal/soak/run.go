@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"heartbeat/hook/flock"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
-	"heartbeat/orchestrator/status"
 )
 
 // run does the whole soak in a folder and judges it.
@@ -24,7 +22,7 @@ func (s settings) run(dir string, stop <-chan os.Signal) (*report, error) {
 		return nil, err
 	}
 	fmt.Fprintf(os.Stderr, "soak: seed %d, %d agents, %s, in %s\n", s.seed, s.agents, s.length, dir)
-	if err := l.prepare(); err != nil {
+	if err := l.prepare(s.programs, s.plant); err != nil {
 		return nil, err
 	}
 	for _, why := range l.LeftOut {
@@ -179,7 +177,7 @@ func (l *lab) left() string {
 	}
 	var left []string
 	for _, a := range s.Agents {
-		if a.State == status.Held && a.Paused.IsZero() {
+		if a.State == "held" && a.Paused.IsZero() {
 			l.surprise("%s is held: %s", a.Agent, a.Reason)
 		}
 		if a.Depth.Entries > 0 || a.Depth.Tail || a.InFlight != nil || a.Problem != "" {
@@ -216,7 +214,7 @@ func (l *lab) afterEnd() {
 	l.noneLeft("after the end of the run")
 	for _, m := range l.Members {
 		home := filepath.Dir(l.inboxOf(m))
-		for _, path := range []string{l.dirOf(m), filepath.Join(home, inbox.SessionLock), filepath.Join(home, inbox.HookLock), l.inboxOf(m)} {
+		for _, path := range []string{l.dirOf(m), filepath.Join(home, ".session-lock"), filepath.Join(home, ".hook-lock"), l.inboxOf(m)} {
 			if _, err := os.Stat(path); err == nil && flock.Held(path) {
 				l.surprise("%s is still locked", path)
 			}

@@ -34,7 +34,12 @@ func newMade(t *testing.T) *made {
 			t.Fatal(err)
 		}
 	}
-	return &made{l, t}
+	d := &made{l, t}
+	d.write("heartbeat.yaml", l.declare(l.plainVariant()))
+	if err := os.Symlink(testbed.Programs(t), l.path("bin")); err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 const hello = " hello <system-reminder>"

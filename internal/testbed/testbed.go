@@ -46,7 +46,12 @@ func Run(m *testing.M) int {
 	defer held.Close()
 	defer os.RemoveAll(dir)
 	os.Setenv("TMPDIR", dir)
-	return m.Run()
+	status := m.Run()
+	if err := tell(); err != nil {
+		fmt.Fprintf(os.Stderr, "cannot tell what was played: %v\n", err)
+		return 1
+	}
+	return status
 }
 
 // atOnce is how many tests there are for each processor, mostAtOnce how many at all: of
@@ -64,6 +69,12 @@ func AtOnce(each int) {
 	}
 }
 
+// programs names others to test than those that are built here: the tests of whole programs
+// judge by what a person sees, so they judge an older or newer heartbeat, too.
+//
+//	go test ./internal/crash -programs FOLDER
+var programs = flag.String("programs", "", "the folder with heartbeat and heartbeat-stop to test (default: they are built)")
+
 // built are the programs of this process.
 var built struct {
 	once sync.Once
@@ -77,6 +88,10 @@ var built struct {
 func Programs(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
+		if *programs != "" {
+			built.dir, built.err = filepath.Abs(*programs)
+			return
+		}
 		if built.dir, built.err = os.MkdirTemp("", "go-build-heartbeat-"); built.err != nil {
 			return
 		}
@@ -100,7 +115,7 @@ func Programs(t testing.TB) string {
 }
 
 // Build builds a program of this module into a file. `go run` keeps what it links in
-// the build cache, where `go build` links anew for each test binary; the program that
+// the build cache, where `go build` links again for each test binary; the program that
 // it runs is cp. Of packages tested at the same time one links, and the others wait.
 func Build(file, pkg string, flags ...string) error {
 	unlock, err := lockModule()

@@ -18,8 +18,8 @@ type Ledger struct {
 func (l *Ledger) account(agent string) *Account { return l.accounts[l.of[agent]] }
 
 // Joins notes which account an agent uses. ask are the agents of the account that it
-// has left, which should ask again; anew is false if nothing has changed.
-func (l *Ledger) Joins(agent string, id ID) (ask []string, anew bool) {
+// has left, which should ask again; changed is false if nothing has changed.
+func (l *Ledger) Joins(agent string, id ID) (ask []string, changed bool) {
 	if was, known := l.of[agent]; known && was == id {
 		return nil, false
 	}
@@ -129,7 +129,7 @@ func asked(c *Account, ask bool) []string {
 // Shows notes how far an account's limits are used, as an agent's client has shown it.
 // Each report repeats what its client has shown last, perhaps long ago: so the highest
 // figure of a window counts, and a later window replaces an earlier one.
-func (l *Ledger) Shows(agent string, limits client.Limits) (anew bool) {
+func (l *Ledger) Shows(agent string, limits client.Limits) (changed bool) {
 	c := l.account(agent)
 	if c == nil {
 		return false

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // TestLedger: who is known to work on an account counts there, by name, until it
@@ -98,11 +100,13 @@ func TestTheLatestFiguresHold(t *testing.T) {
 	if !anew || len(kept) != 1 {
 		t.Fatalf("kept: %+v, %t", kept, anew)
 	}
-	dir := t.TempDir()
-	if err := Keep(dir, kept); err != nil {
-		t.Fatal(err)
+	db := storetest.New(t, t.TempDir())
+	for range 2 { // what was kept before is replaced
+		if err := db.Write(t.Context(), func(c *store.Change) error { return Keep(c, kept) }); err != nil {
+			t.Fatal(err)
+		}
 	}
-	read, err := Read(dir)
+	read, err := store.Get(t.Context(), db.Reader, Read)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/sources"
 )
 
@@ -74,9 +75,9 @@ type Answer struct {
 func (c *Account) May(agent string, now time.Time) Answer {
 	m := c.member(agent)
 	switch {
-	case c.person, now.Before(c.until):
+	case c.person, !deadline.Over(c.until, now):
 		return c.wait(m, c.parking())
-	case m.person, now.Before(m.until):
+	case m.person, !deadline.Over(m.until, now):
 		return c.wait(m, m.parking())
 	case c.parked == 0: // one agent's failure affects only that agent
 		m.waits = 0
@@ -122,7 +123,7 @@ func (c *Account) turn(agent string, now time.Time) string {
 	for name, m := range c.agents {
 		b := c.agents[best]
 		switch {
-		case m.waits == 0 || m.person || now.Before(m.until):
+		case m.waits == 0 || m.person || !deadline.Over(m.until, now):
 		case m.failed.Before(b.failed), m.failed.Equal(b.failed) && b.waits > 0 && m.waits < b.waits:
 			best = name
 		}
@@ -144,7 +145,7 @@ func (c *Account) Declines(agent string) (ask bool) {
 }
 
 // Works notes that an agent has done an entry in a session that began at a
-// time. An entry that was already in work when an agent failed proves nothing. It
+// time. An entry that was already worked on when an agent failed proves nothing. It
 // reports whether the others should ask again.
 func (c *Account) Works(agent string, began, now time.Time) (ask bool) {
 	m := c.member(agent)
@@ -168,7 +169,9 @@ func (c *Account) Answers(agent string, began time.Time) (ask bool) {
 }
 
 // known reports whether the account is parked until a time that is known.
-func (c *Account) known(now time.Time) bool { return c.source != ByBackOff && now.Before(c.until) }
+func (c *Account) known(now time.Time) bool {
+	return c.source != ByBackOff && !deadline.Over(c.until, now)
+}
 
 // opens records that the account works.
 func (c *Account) opens() {
@@ -195,6 +198,7 @@ type Failure struct {
 func (c *Account) Failed(agent string, f Failure, now time.Time, roll float64) Parking {
 	m := c.member(agent)
 	tried := c.Declines(agent)
+	f.Reset.At = deadline.On(f.Reset.At, now, Furthest)
 	before := m.failed
 	m.failed, m.fails, m.person = now, m.fails+1, f.Person
 	m.until, m.source = now.Add(sources.Backoff(m.fails, parkBase, parkMax, roll)), ByBackOff
@@ -215,7 +219,7 @@ func (c *Account) Failed(agent string, f Failure, now time.Time, roll float64) P
 	case shared && f.Reset.At.After(c.until):
 		c.reason, c.fix, c.until, c.source = m.reason, m.fix, f.Reset.At, f.Reset.Source
 		c.parked = max(c.parked, 1)
-	case now.Before(c.until): // several agents reached one limit together
+	case !deadline.Over(c.until, now): // several agents reached one limit together
 	case c.parked > 0 && tried, c.confirms(agent, now):
 		c.reason, c.fix, c.person = m.reason, m.fix, f.Person
 		c.parked++
@@ -234,7 +238,7 @@ func (c *Account) Failed(agent string, f Failure, now time.Time, roll float64) P
 // parks is what follows for an agent that has failed.
 func (c *Account) parks(m *member, now time.Time, tried bool) Parking {
 	p := m.parking()
-	if c.person || now.Before(c.until) && !m.person {
+	if c.person || !deadline.Over(c.until, now) && !m.person {
 		p = c.parking()
 	} else {
 		p.Ask = tried
@@ -262,7 +266,7 @@ func (p Parking) Known() bool { return p.Source != ByBackOff && p.Source != "" }
 // agent has worked since.
 func (c *Account) confirms(agent string, now time.Time) bool {
 	for name, o := range c.agents {
-		if name != agent && !o.failed.IsZero() && (now.Before(o.until) || now.Sub(o.failed) < Patience) &&
+		if name != agent && !o.failed.IsZero() && (!deadline.Over(o.until, now) || now.Sub(o.failed) < Patience) &&
 			!c.othersWorkSince(name, o.failed) {
 			return true
 		}
@@ -314,8 +318,8 @@ func (c *Account) Parked(now time.Time) time.Time {
 	if c.person {
 		return time.Time{}
 	}
-	if now.Before(c.until) {
-		return c.until
+	if !deadline.Over(c.until, now) {
+		return deadline.Shown(c.until, now)
 	}
 	if c.sound() {
 		return time.Time{}
@@ -325,14 +329,14 @@ func (c *Account) Parked(now time.Time) time.Time {
 		if m.person {
 			continue
 		}
-		if !now.Before(m.until) {
+		if deadline.Over(m.until, now) {
 			return time.Time{}
 		}
 		if until.IsZero() || m.until.Before(until) {
 			until = m.until
 		}
 	}
-	return until
+	return deadline.Shown(until, now)
 }
 
 func (c *Account) member(agent string) *member {
@@ -350,11 +354,12 @@ func (c *Account) member(agent string) *member {
 // Above returns until when, and why, an agent does not start that may use at most
 // these percentages of its account's limits; zero: it may start. 0 percent is no bound.
 func (c *Account) Above(fiveHour, sevenDay int, now time.Time) (until time.Time, why string) {
+	shown := standing(c.shown, now)
 	for _, w := range []struct {
 		client.Limit
 		name  string
 		bound int
-	}{{c.shown.FiveHour, "five-hour", fiveHour}, {c.shown.SevenDay, "seven-day", sevenDay}} {
+	}{{shown.FiveHour, "five-hour", fiveHour}, {shown.SevenDay, "seven-day", sevenDay}} {
 		if w.bound > 0 && w.Used >= float64(w.bound) && now.Before(w.Resets) && w.Resets.After(until) {
 			until, why = w.Resets, fmt.Sprintf("%.0f%% of the account's %s limit is used, and limits: %s: %d%% leaves the rest to people", w.Used, w.name, w.name, w.bound)
 		}

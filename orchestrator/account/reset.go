@@ -7,8 +7,12 @@ import (
 	"heartbeat/hook/client"
 )
 
-// Longest is the length of the longest limit: nothing is parked for longer.
-const Longest = client.SevenDays
+// Longest is the length of the longest limit: nothing is parked for longer. Furthest is how
+// far away its end may be by a clock that shows no seconds.
+const (
+	Longest  = client.SevenDays
+	Furthest = Longest + toTheMinute
+)
 
 // Source says how the end of a limit is known.
 type Source string

@@ -132,6 +132,7 @@ func (a *Agent) order(o session.Order) {
 // Inherit takes over what an earlier run left for readers.
 func (a *Agent) Inherit(kept status.AgentState) {
 	a.past.left.outcome, a.life.session, a.past.loss = kept.Last, kept.Session, kept.QueueLost
+	a.past.left.denied, a.past.left.servers, a.past.left.strays = kept.Denied, kept.Servers, kept.Strays
 }
 
 // Settle brings the published state in line with the real one. If the state has changed, it
@@ -179,15 +180,14 @@ func (a *Agent) Describe() status.AgentState {
 		Approval: a.wish.awaits, Aside: len(a.wish.aside), AwaitsAside: a.wish.asks, Cancelling: a.life.cancels != nil,
 	}
 	d.OverBudget = d.State == status.Parked && d.Until.Equal(a.past.budget.until)
+	d.LeavesRoom = d.State == status.Parked && a.past.parked.Room
 	if c := a.past.client.is; c.Breaks != "" {
 		d.Client = &status.Drift{Client: foreign.Text(c.Name), Breaks: foreign.Text(c.Breaks), Fix: foreign.Text(c.Fix)}
 	}
 	if a.past.stuck != nil {
 		d.Stuck = new(*a.past.stuck)
 	}
-	if o := a.past.left.outcome; o != nil {
-		d.Denied = o.Denied
-	}
+	d.Denied, d.Servers, d.Strays = a.past.left.denied, a.past.left.servers, a.past.left.strays
 	if p := a.check.told; p != nil {
 		d.Proof = new(*p)
 	}
@@ -196,7 +196,17 @@ func (a *Agent) Describe() status.AgentState {
 		if last.Acknowledged > 0 || last.Denied != nil { // otherwise those of the last session say more
 			d.Denied = last.Denied
 		}
+		if last.Acknowledged > 0 || last.Strays != nil {
+			d.Strays = last.Strays
+		}
+		if last.Acknowledged > 0 {
+			d.Servers = nil
+			if last.Servers != nil {
+				d.Servers = *last.Servers
+			}
+		}
 		d.Phase, d.Work, d.Tool, d.Silent = last.Phase, last.Work, last.Tool, last.Silent
+		d.Attached, d.Hush = last.Attached, last.Hush
 		if last.Said != nil {
 			d.Said = &status.Said{At: last.Said.At, Text: foreign.Text(last.Said.Text)}
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/status"
 )
@@ -70,11 +71,18 @@ func (a *Agent) Next() time.Time {
 	return slices.MinFunc(all, time.Time.Compare)
 }
 
+// ClockSet has the agent show what it waits for by a clock that was set.
+func (a *Agent) ClockSet(now time.Time) {
+	for _, at := range []*time.Time{&a.past.backOff.until, &a.past.parked.Until, &a.past.budget.until, &a.wish.paused.Until} {
+		*at = deadline.Shown(*at, now)
+	}
+}
+
 // Ring handles a time that Next returned. It ends delays that are over, and returns the alarms
 // that are due.
 func (a *Agent) Ring(now time.Time) (due []Alarm) {
 	p := &a.past
-	over := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }
+	over := func(at time.Time) bool { return !at.IsZero() && deadline.Over(at, now) }
 	if over(p.backOff.until) || over(p.parked.Until) || over(p.budget.until) {
 		a.idle, a.queue.stale = "its delay is over", true
 		if over(p.backOff.until) {

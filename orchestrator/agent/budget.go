@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/usage"
 )
@@ -11,13 +12,15 @@ import (
 // Overspends says that one of the agent's budgets is used up until a period ends. Its live
 // session is handed nothing more, and ends after its turn. It reports whether that is new.
 func (a *Agent) Overspends(p Parking, now time.Time) (news bool) {
-	if !p.Until.After(now) {
+	if deadline.Over(p.Until, now) {
 		return false
 	}
 	was := a.past.budget
-	if a.past.budget = (wait{p.Until, p.Reason}); was.until.Equal(p.Until) {
+	if p.Until.Round(0).Sub(was.until.Round(0)).Abs() < time.Second {
+		a.past.budget.why = p.Reason
 		return was.why != p.Reason // with what the turn in progress has added
 	}
+	a.past.budget = wait{deadline.On(p.Until, now, usage.Remembered), p.Reason}
 	a.note(journal.Event{Kind: journal.OverBudget, Reason: foreign.Text(p.Reason), Until: p.Until})
 	a.Finish(p.Reason)
 	return true
@@ -36,4 +39,4 @@ func (a *Agent) WithinBudget(now time.Time) (news bool) {
 }
 
 // Overspent reports whether the agent waits for the end of a period.
-func (a *Agent) Overspent(now time.Time) bool { return now.Before(a.past.budget.until) }
+func (a *Agent) Overspent(now time.Time) bool { return !deadline.Over(a.past.budget.until, now) }

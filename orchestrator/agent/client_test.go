@@ -27,7 +27,7 @@ func TestABadClient(t *testing.T) {
 		a := fresh()
 		a.Begin("", noon)
 		a.Probes(badClient)
-		if r := a.Standing(noon); r.State != status.Idle || r.Text != "bad 2 is new here, and is being probed, which takes half a minute or so" || !r.GoesOn || a.Wants(noon) {
+		if r := a.Standing(noon); r.State != status.Idle || r.Text != "bad 2 is new here: it is tried offline for up to a minute; nothing is paid" || !r.GoesOn || a.Wants(noon) {
 			t.Errorf("%s: while it is probed: %+v", name, r)
 		}
 		a.Probed(badClient, noon)

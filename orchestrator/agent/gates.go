@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/status"
 )
 
@@ -96,7 +97,7 @@ func preflight(a *Agent, _ time.Time) *Reason {
 func onClient(a *Agent, _ time.Time) *Reason {
 	switch c := a.past.client; {
 	case c.probed:
-		return &Reason{State: status.Idle, Text: c.is.Name + " is new here, and is being probed, which takes half a minute or so", GoesOn: true}
+		return &Reason{State: status.Idle, Text: c.is.Name + " is new here: it is tried offline for up to a minute; nothing is paid", GoesOn: true}
 	case c.held:
 		return &Reason{State: status.Held, Text: c.is.Name + " does not do what heartbeat relies on: " + c.is.Breaks, Fix: c.is.Fix, GoesOn: true}
 	}
@@ -115,7 +116,7 @@ func beingChecked(a *Agent, _ time.Time) *Reason {
 	if !a.Checks() {
 		return nil
 	}
-	r := &Reason{State: status.Checking, Text: "its work is to be checked"}
+	r := &Reason{State: status.Checking, Text: "its work waits for its check"}
 	if p := a.check.told; p != nil {
 		r.Text, r.Until = p.String(), p.Until
 	}
@@ -123,7 +124,7 @@ func beingChecked(a *Agent, _ time.Time) *Reason {
 }
 
 func backOff(a *Agent, now time.Time) *Reason {
-	if !now.Before(a.past.backOff.until) {
+	if deadline.Over(a.past.backOff.until, now) {
 		return nil
 	}
 	return &Reason{State: status.BackingOff, Text: a.past.backOff.why, Fix: a.past.fix, Until: a.past.backOff.until}
@@ -131,7 +132,7 @@ func backOff(a *Agent, now time.Time) *Reason {
 
 // withinBudget: the budget of this hour or day is used up.
 func withinBudget(a *Agent, now time.Time) *Reason {
-	if !now.Before(a.past.budget.until) {
+	if deadline.Over(a.past.budget.until, now) {
 		return nil
 	}
 	return &Reason{State: status.Parked, Text: a.past.budget.why, Until: a.past.budget.until}
@@ -142,7 +143,7 @@ func onAccount(a *Agent, now time.Time) *Reason {
 	switch p := a.past.parked; {
 	case p.Person:
 		return &Reason{State: status.Held, Text: p.Reason, Fix: p.Fix}
-	case now.Before(p.Until):
+	case !deadline.Over(p.Until, now):
 		return &Reason{State: status.Parked, Text: p.Reason, Until: p.Until}
 	}
 	return nil

@@ -37,6 +37,7 @@ type life struct {
 	limited bool         // it was told to finish because of a limit of its account
 	judged  bool         // an entry of its has had a verdict
 	noted   session.Said // what it has said of itself that is in the journal
+	strays  int          // how many of its prompts past the queue are in the journal
 }
 
 // leaving is how a live session was told to end, the stronger word last.
@@ -158,7 +159,7 @@ func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
 	worked = r.Acknowledged > l.last.Acknowledged
 	a.turns.follow(r.Phase, r.At)
 	if a.labour.follow(r.Phase, now); worked {
-		a.labour.anew(now)
+		a.labour.restart(now)
 	}
 	if r.At = now; r.Phase == l.last.Phase {
 		r.At = l.last.At // since when it does what it does
@@ -174,6 +175,7 @@ func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
 	}
 	a.hears(r.Said, now)
 	a.Answers(r.Answers)
+	a.Strays(r.Strays)
 	l.last = r
 	if full := a.Full(); full != "" && l.leaves == stays {
 		a.Finish(full)
@@ -200,10 +202,10 @@ type End struct {
 	Names  []string
 	// Folders are those of its queue as they are now; nil if one is missing.
 	Folders session.Ground
-	// Poison is true if the entry in work was given up for the sake of those behind
+	// Poison is true if the entry in flight was given up for the sake of those behind
 	// it.
 	Poison bool
-	// Exhausted is true if the entry in work was given up because it had used up its
+	// Exhausted is true if the entry in flight was given up because it had used up its
 	// attempts.
 	Exhausted bool
 	// Unrecovered, if not nil, is why what was in flight could not be dealt with.
@@ -226,6 +228,8 @@ type Parking struct {
 	// Limit is true if a limit was reached, Known if it is known when that ends:
 	// then nothing shortens it.
 	Limit, Known bool
+	// Room is true if the account works, and the file leaves the rest of its limits to people.
+	Room bool
 }
 
 // Ended decides what follows a session's end.
@@ -239,12 +243,12 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	a.heardAnswer(e.Acknowledged)
 	a.turns.follow(hook.Ended, now)
 	if a.labour.follow(hook.Ended, now); !a.check.wanted && !a.check.begun {
-		a.labour.anew(now) // it has left nothing to prove
+		a.labour.restart(now) // it has left nothing to prove
 	}
 	a.life.is, a.life.last.Work, a.life.cancels = None, nil, nil
 	a.done.acknowledged += e.Acknowledged
 	e.Unproved = e.Unproved || a.life.judged || a.check.begun
-	a.past.left.outcome = &e.Outcome
+	a.past.left.ends(&e.Outcome)
 	n, h := afterEnd(e, a.past.history, ruleOf(a.def), now, roll)
 	n.fix = cmp.Or(n.fix, e.Fix)
 	if e.Loss != nil {
@@ -312,7 +316,7 @@ func (a *Agent) Recovered(after session.Outcome, f *Failed, now time.Time, roll 
 	a.follow(next{state: status.Idle, reason: a.life.why})
 }
 
-// Poisonous reports whether the entry in work at a session's end has to be given up
+// Poisonous reports whether the entry in flight at a session's end has to be given up
 // for the sake of those behind it.
 func (a *Agent) Poisonous(o session.Outcome, now time.Time) bool {
 	return poisonous(o, a.past.history, ruleOf(a.def), now)

@@ -4,7 +4,7 @@ import "time"
 
 // login is what an agent is held with whose account has refused it. The client offers no
 // way to ask the service about it without a call of the model (2.1.329), so what may be
-// seen is looked at: where the person has logged in anew, set another key, or changed
+// seen is looked at: where the person has logged in again, set another key, or changed
 // anything else that the answers tell, the account is asked again by the next prompt.
 type login struct {
 	since   time.Time

@@ -38,12 +38,31 @@ type held struct {
 // left is what the last session left.
 type left struct {
 	outcome *session.Outcome
+	// denied, servers and strays are those of the last session that has something to say of them: one
+	// that has come to nothing has perhaps not got that far.
+	denied  []session.Denied
+	servers []session.Server
+	strays  []session.Stray
 	owed    *session.Outcome // of one whose entry is recovered before the next start
 	// unseen is true while nobody has dealt with what is in flight in a directory
 	// that replaced another one.
 	unseen bool
 	// inFlight is the entry that is in flight without a session.
 	inFlight *hook.Work
+}
+
+// ends takes in how a session has ended.
+func (l *left) ends(o *session.Outcome) {
+	l.outcome = o
+	if o.Acknowledged > 0 || o.Denied != nil {
+		l.denied = o.Denied
+	}
+	if o.Acknowledged > 0 || o.Servers != nil {
+		l.servers = o.Servers
+	}
+	if o.Acknowledged > 0 || o.Strays != nil {
+		l.strays = o.Strays
+	}
 }
 
 // wait is until when nothing is started, and why.

@@ -53,6 +53,15 @@ func (a *Agent) Finds(how string) {
 // Replaced begins to lock the directory that replaced the one that was locked.
 func (a *Agent) Replaced() { a.place.is = Retaking }
 
+// Displaced says that another directory stands in its place, which cannot be locked yet. A
+// session in the former one ends.
+func (a *Agent) Displaced(why string) {
+	a.Loses(why)
+	if a.life.is == Live {
+		a.order(session.Order{Stop: true, Finish: FinishReplaced})
+	}
+}
+
 // Retaken says that the directory which replaced the locked one is locked now. Failures in the
 // old one do not count any more. The entry in flight in the new one is recovered before a
 // session starts there, whatever is being done with the agent now.

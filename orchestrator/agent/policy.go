@@ -34,7 +34,7 @@ type history struct {
 	poisons  int     // entries in a row that were given up for them, none done in between
 }
 
-// spent is one failure, and the delivery that was in work, or "".
+// spent is one failure, and the delivery that was in flight, or "".
 type spent struct {
 	at time.Time
 	on string
@@ -70,7 +70,11 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 			return next{state: status.Idle, reason: Describe(o)}, h
 		}
 	case hook.EndNoHooks:
-		return next{state: status.Held, lasts: true, reason: Describe(o)}, h
+		n := next{state: status.Held, lasts: true, reason: Describe(o)}
+		if o.Detail == session.UnseenHooks {
+			n.fix = "have `command:` run it where heartbeat sees its processes (heartbeat help unattended)"
+		}
+		return n, h
 	case hook.EndRunaway:
 		if len(o.Gates) > 0 {
 			return runaway(o), h
@@ -128,7 +132,7 @@ func (r restartRule) recent(all []spent, now time.Time) []spent {
 const maxPoisons = 3
 
 // poisonous reports whether all the failures that an agent may have within its window were
-// refusals of the one entry that was in work when this session ended, and may be the entry's
+// refusals of the one entry that was in flight when this session ended, and may be the entry's
 // fault. Then the entry is given up, and the agent is not held.
 func poisonous(o session.Outcome, h history, rule restartRule, now time.Time) bool {
 	if o.Why != hook.EndAPIFailure || faultOf(o.Detail) != client.SuspectFault || o.Delivery == "" || h.poisons >= maxPoisons {
@@ -160,7 +164,7 @@ func Counts(o session.Outcome) bool {
 }
 
 // Fatal reports whether a session died of what it had been given, as far as can be told:
-// its end counts, and came by itself or because it had got stuck, with an entry in work.
+// its end counts, and came by itself or because it had got stuck, with an entry in flight.
 // Then the entry has used up an attempt even if nothing proves that it arrived. A client
 // that dies before it begins, or before it is handed anything, dies of something else.
 func Fatal(o session.Outcome) bool {
@@ -171,7 +175,7 @@ func Fatal(o session.Outcome) bool {
 	return o.Delivery != "" && Counts(o)
 }
 
-// exhausted returns what follows when the entry in work has used up its attempts with the
+// exhausted returns what follows when the entry in flight has used up its attempts with the
 // end of a session, after which n would follow. If maxPoisons entries in a row have, and
 // none was done in between, it is not their fault: the agent is held for its failures,
 // however far apart they are, before everything that is queued is a dead letter.
@@ -210,6 +214,9 @@ func Describe(o session.Outcome) string {
 	}
 	if len(o.Denied) > 0 {
 		s += "; " + session.DeniedText(o.Denied)
+	}
+	if len(o.Servers) > 0 {
+		s += "; " + session.ServersText(o.Servers)
 	}
 	return s
 }

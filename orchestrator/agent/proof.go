@@ -35,8 +35,8 @@ func (l *labour) follow(p hook.Phase, now time.Time) {
 	}
 }
 
-// anew starts to count from zero; the present stretch counts from now on.
-func (l *labour) anew(now time.Time) {
+// restart starts to count from zero; the present stretch counts from now on.
+func (l *labour) restart(now time.Time) {
 	l.sum = 0
 	if !l.since.IsZero() {
 		l.since = now
@@ -55,7 +55,7 @@ func (a *Agent) Worked(now time.Time) time.Duration {
 // progress, whatever the verdict is and however the session ends.
 func (a *Agent) Judged(now time.Time) {
 	a.life.judged = a.life.is == Live
-	a.labour.anew(now)
+	a.labour.restart(now)
 }
 
 // ToCheck says that the entry in flight has to be checked.

@@ -7,6 +7,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
@@ -52,7 +53,7 @@ func (a *Agent) Recounted(n int, names []string, now time.Time) (hurry bool) {
 	grew := n > a.queue.queued+a.queue.fired
 	a.Counted(n, names)
 	p := &a.past
-	waits := now.Before(p.backOff.until) || now.Before(p.parked.Until) && !p.parked.Known
+	waits := !deadline.Over(p.backOff.until, now) || !deadline.Over(p.parked.Until, now) && !p.parked.Known
 	if !grew || !waits {
 		return false
 	}

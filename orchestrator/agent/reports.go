@@ -17,6 +17,17 @@ func (a *Agent) Answers(all []hook.Answered) {
 	}
 }
 
+// Strays records the prompts of its session that neither its queue nor a person has given,
+// and that no report had before.
+func (a *Agent) Strays(all []session.Stray) {
+	for _, s := range all {
+		if s.Number > a.life.strays {
+			a.life.strays = s.Number
+			a.note(journal.Event{Kind: journal.Stray, Session: a.life.session, Reason: foreign.Text(s.Who()), Detail: foreign.Text(s.Prompt)})
+		}
+	}
+}
+
 // saidEvery is how often the journal gets what a session says about itself.
 const saidEvery = time.Minute
 

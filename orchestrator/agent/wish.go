@@ -6,6 +6,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
@@ -86,9 +87,12 @@ func (a *Agent) Remove() {
 	a.Finish(FinishRemoved)
 }
 
-// Gone reports whether it was removed and nothing is being done with it any more:
-// neither a session nor a check has its directory.
-func (a *Agent) Gone() bool { return a.wish.removed && a.life.is == None && !a.check.begun }
+// Gone reports whether it was removed and rests.
+func (a *Agent) Gone() bool { return a.wish.removed && a.Rests() }
+
+// Rests reports whether nothing is being done with it: neither a session nor a check has its
+// directory.
+func (a *Agent) Rests() bool { return a.life.is == None && !a.check.begun }
 
 // Abandons reports whether it was removed and only a check is still in progress. Its verdict is
 // of no use: the next owner of the directory begins another check.
@@ -115,7 +119,7 @@ func (a *Agent) Adopt(now time.Time) bool {
 	a.queue.stale = true
 	a.leaveClient(FinishChanged)
 	a.past.client.probed = false // the definition may name another client
-	if a.past.held.why != "" || a.past.blocked.why != "" || now.Before(a.past.backOff.until) || a.OnAccount() {
+	if a.past.held.why != "" || a.past.blocked.why != "" || !deadline.Over(a.past.backOff.until, now) || a.OnAccount() {
 		a.follow(next{state: status.Idle, reason: FinishChanged})
 	}
 	return true

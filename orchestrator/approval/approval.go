@@ -66,7 +66,7 @@ type Request struct {
 	Payload foreign.Text `json:"payload,omitempty"`
 	Cut     bool         `json:"cut,omitempty"`
 	// Session is the session that asked. Entry is the delivery id of the entry that the
-	// request is about, or that was in work then; Iteration is the entry's iteration.
+	// request is about, or that was worked on then; Iteration is the entry's iteration.
 	Session   string `json:"session,omitempty"`
 	Entry     string `json:"entry,omitempty"`
 	Iteration int    `json:"iteration,omitempty"`
@@ -99,6 +99,14 @@ type Answer struct {
 // ByPerson returns a person's answer.
 func ByPerson(s State, note string) Answer {
 	return Answer{State: s, By: "a person", Note: note, Person: true}
+}
+
+// Named returns a person's answer with what their token is called; "": they have none.
+func (a Answer) Named(token string) Answer {
+	if token != "" {
+		a.By += " (" + token + ")"
+	}
+	return a
 }
 
 // Errors that callers act on.
@@ -209,7 +217,7 @@ func (r Request) cleaned() (Request, error) {
 	case r.Question == "":
 		return r, errors.New("cannot ask: the question is empty")
 	case r.Category != "" && !slices.Contains(config.ApprovalCategories, r.Category):
-		return r, fmt.Errorf("cannot ask: %q is no category; the categories are %s", r.Category, strings.Join(config.ApprovalCategories, ", "))
+		return r, fmt.Errorf("cannot ask: %q is not a category; the categories are %s", r.Category, strings.Join(config.ApprovalCategories, ", "))
 	}
 	return r, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/deadline"
 )
 
 // The register's folder in the state directory, and its contents.
@@ -126,7 +127,7 @@ func (l Register) Answer(ctx context.Context, id string, a Answer, now time.Time
 		return r, fmt.Errorf("cannot answer %q: %w", id, ErrNone)
 	}
 	if n := Length(a.Note); a.Person && n > MaxNote {
-		return r, fmt.Errorf("cannot answer %q: %w: %d bytes, of which %d would be kept", id, ErrTooLong, n, MaxNote)
+		return r, fmt.Errorf("cannot answer %q: %w: %d bytes, and %d at most are kept", id, ErrTooLong, n, MaxNote)
 	}
 	err = l.locked(ctx, func(f folders) error {
 		if r, err = f.done.get(id); err == nil {
@@ -166,7 +167,7 @@ func (l Register) SettleOf(ctx context.Context, waiting, done []Request, gone fu
 		} else if r.At.After(now) {
 			err = errors.Join(err, l.begins(ctx, r.ID, now))
 			continue
-		} else if now.Before(r.Until) {
+		} else if !deadline.Over(r.Until, now) {
 			continue
 		}
 		was, failed := l.Answer(ctx, r.ID, a, now)

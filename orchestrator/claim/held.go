@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/process"
 	"heartbeat/orchestrator/owner"
 )
 
@@ -55,7 +55,7 @@ const shownHeld = 5
 
 // Error names the agents and who runs them.
 func (e *HeldError) Error() string {
-	who := "another heartbeat" + hook.Numbered(e.PID)
+	who := "another heartbeat" + process.Numbered(e.PID)
 	text := fmt.Sprintf("cannot lock the directory of agent %q: %s runs in %q", e.Agents[0], who, e.Dir)
 	if n := len(e.Agents); n > 1 {
 		names := strings.Join(e.Agents[:min(n, shownHeld)], ", ")

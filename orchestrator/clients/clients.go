@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/attempts"
 	"heartbeat/orchestrator/probe"
 )
 
@@ -47,7 +49,8 @@ func (k Known) Breaks() string {
 // Clients probes what a run has not seen. Its methods may be called by several
 // goroutines.
 type Clients struct {
-	prober probe.Prober
+	prober   probe.Prober
+	attempts *attempts.Book
 
 	turn chan struct{} // one probe at a time: it needs the processors that sessions need
 	mu   sync.Mutex
@@ -64,9 +67,9 @@ type unkept struct {
 // againAfter is when a program is tried again whose result is not on disk.
 const againAfter = time.Hour
 
-// New returns what probes by p.
-func New(p probe.Prober) *Clients {
-	return &Clients{prober: p, turn: make(chan struct{}, 1), unkept: map[string]unkept{}}
+// New returns what probes by p, for the fleet with a state directory.
+func New(p probe.Prober, stateDir string) *Clients {
+	return &Clients{prober: p, attempts: attempts.Of(stateDir), turn: make(chan struct{}, 1), unkept: map[string]unkept{}}
 }
 
 // Look says what is known of an agent's client. It looks at files only. heartbeat's own
@@ -103,9 +106,14 @@ func (c *Clients) Probe(ctx context.Context, k Known) (Known, error) {
 	if now := c.known(k.Program); !now.New() {
 		return now, nil // somebody else has waited for the same
 	}
-	r := c.prober.Probe(ctx, k.Argv, k.Path)
+	r, held := attempts.Run(ctx, c.attempts, attempts.Work{Kind: attempts.Probe, Name: k.File, Definition: k.ID}, func() (probe.Result, error) {
+		return c.prober.Probe(ctx, k.Argv, k.Path), nil
+	})
 	if ctx.Err() != nil {
 		return k, nil
+	}
+	if held != nil {
+		r.Failure = foreign.Text(held.Error())
 	}
 	k.Result, k.Anew = &r, true
 	return k, c.keep(k.Program, r)

@@ -170,7 +170,7 @@ func TestAResultThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("HEARTBEAT_STATE_DIR", full)
-	c, p := New(probe.Prober{}), Program{ID: "one"}
+	c, p := New(probe.Prober{}, ""), Program{ID: "one"}
 	if !c.known(p).New() {
 		t.Fatal("it is known before it was probed")
 	}

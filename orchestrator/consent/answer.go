@@ -3,7 +3,6 @@ package consent
 import (
 	"context"
 	"slices"
-	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
@@ -30,7 +29,7 @@ func (k *Keeper) Ask(ctx context.Context, cfg *config.Agent, r approval.Request)
 
 // file files a request, and looks at the register if the request is new.
 func (k *Keeper) file(ctx context.Context, r approval.Request, rules config.Approvals) (approval.Request, error) {
-	now := time.Now()
+	now := k.opt.Now()
 	r, err := k.opt.Register.Ask(ctx, r, rules, now)
 	if err == nil && r.At.Equal(now) {
 		k.note(r)
@@ -42,7 +41,7 @@ func (k *Keeper) file(ctx context.Context, r approval.Request, rules config.Appr
 // Answer files the answer to a request, and waits a moment until the agent has it. Callers
 // have made sure that the answer comes from a person.
 func (k *Keeper) Answer(ctx context.Context, id string, a approval.Answer) (approval.Request, error) {
-	r, err := k.opt.Register.Answer(ctx, id, a, time.Now())
+	r, err := k.opt.Register.Answer(ctx, id, a, k.opt.Now())
 	if err != nil {
 		return r, err
 	}
@@ -51,6 +50,27 @@ func (k *Keeper) Answer(ctx context.Context, id string, a approval.Answer) (appr
 	k.Wait(answerPatience, k.of(r)...)
 	k.checkAgain(r)
 	return r, nil
+}
+
+// NeedsToken reports whether only who has a token may answer a request, as the fleet's file
+// says now (approvals: {by: page}). A request of an agent that the file does not have needs
+// one where any agent's does.
+func NeedsToken(f *config.Fleet, r approval.Request) bool {
+	if a := f.Agent(r.Agent); a != nil {
+		return a.Approvals.ByPage
+	}
+	return ByPage(f)
+}
+
+// ByPage reports whether an agent's requests are answered only by who has a token.
+func ByPage(f *config.Fleet) bool {
+	return slices.ContainsFunc(f.Agents, func(a *config.Agent) bool { return a.Approvals.ByPage })
+}
+
+// NeedsToken is NeedsToken of a request in the register.
+func (k *Keeper) NeedsToken(id string) bool {
+	r, err := k.opt.Register.Find(id)
+	return err == nil && NeedsToken(k.opt.Fleet.Declared(), r) // answering it fails otherwise
 }
 
 // of returns the agent that made a request, if it is still there: one, or none.
@@ -81,7 +101,7 @@ func (k *Keeper) Withdraw(ctx context.Context, key, delivery, why string) {
 
 // settle ends the requests for which gone returns a reason, and the overdue ones.
 func (k *Keeper) settle(ctx context.Context, gone func(approval.Request) string) {
-	k.ended(k.opt.Register.Settle(ctx, gone, time.Now()))
+	k.ended(k.opt.Register.Settle(ctx, gone, k.opt.Now()))
 }
 
 // ended writes ended requests to the journal, and continues the checks that waited for them.

@@ -16,6 +16,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/proving"
 	"heartbeat/orchestrator/status"
@@ -45,7 +46,7 @@ type Agent interface {
 	// AwaitsAside says which request waits while the agent works on; nil: none.
 	AwaitsAside(*status.Approval)
 	// Took is told what has become of entries that were set aside, Tended whether its
-	// requests and those entries could be seen to.
+	// requests and those entries could be handled.
 	Took(proving.Waiting)
 	Tended(error)
 	// IsAnswered tells the agent that an answer is queued for it, CheckAgain that the
@@ -73,6 +74,8 @@ type Options struct {
 	Log      *slog.Logger
 	// Go runs a function in a goroutine that the end of the run waits for.
 	Go func(func())
+	// Now is the clock; nil: the system's.
+	Now func() time.Time
 }
 
 // Keeper keeps a fleet's agents in line with the register. A look stops agents that wait,
@@ -94,6 +97,8 @@ type Keeper struct {
 	// routed are the requests whose answers come with the next hand-over of the entry in
 	// flight. Nothing else can be handed over before.
 	routed map[string]bool
+	// ends are when the requests that wait end at the latest, by their ids; see bound.
+	ends map[string]time.Time
 }
 
 // tending is the work on one agent's requests that is in progress.
@@ -119,6 +124,9 @@ const (
 
 // New returns a Keeper. Call Serve before using it.
 func New(opt Options) *Keeper {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
 	return &Keeper{opt: opt, tended: map[Agent]*tending{}, routed: map[string]bool{}}
 }
 
@@ -132,7 +140,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
-			if k.mayDiffer(time.Now()) {
+			if k.mayDiffer(k.opt.Now()) {
 				k.Look(ctx)
 			}
 		}
@@ -163,7 +171,7 @@ func (k *Keeper) Look(ctx context.Context) {
 	if k.unread != "" && k.unread != was {
 		k.opt.Log.Warn(k.unread)
 	}
-	k.stamp, k.declared, k.looked, k.open = stamp, declared, time.Now(), len(open) > 0
+	k.stamp, k.declared, k.looked, k.open = stamp, declared, k.opt.Now(), len(open) > 0
 	maps.DeleteFunc(k.routed, func(id string, _ bool) bool {
 		return !slices.ContainsFunc(open, func(r approval.Request) bool { return r.ID == id })
 	})
@@ -176,16 +184,18 @@ func (k *Keeper) Look(ctx context.Context) {
 // returns the open ones: those that wait, and those whose answer the agent does not have
 // yet. It reads the register again only if it has changed something.
 func (k *Keeper) settled(ctx context.Context) (waiting, open []approval.Request, err error) {
+	now := k.opt.Now()
 	read := func() (done []approval.Request) {
 		var err2 error
 		waiting, err = k.opt.Register.Waiting()
+		k.bound(waiting, now)
 		done, err2 = k.opt.Register.Done()
 		err = errors.Join(err, err2)
 		owed := slices.DeleteFunc(slices.Clone(done), func(r approval.Request) bool { return !r.Owes() })
 		open = append(owed, waiting...)
 		return done
 	}
-	now, done := time.Now(), read()
+	done := read()
 	ended, failed := k.opt.Register.SettleOf(ctx, waiting, done, k.undeclared, now)
 	k.ended(ended, failed)
 	early := func(r approval.Request) bool { return r.At.After(now) } // the clock was set back: its time begins again
@@ -196,6 +206,23 @@ func (k *Keeper) settled(ctx context.Context) (waiting, open []approval.Request,
 		read()
 	}
 	return waiting, open, err
+}
+
+// bound has requests end no later than was to be when this run first saw them, wherever the
+// clock is set meanwhile.
+func (k *Keeper) bound(waiting []approval.Request, now time.Time) {
+	ends := map[string]time.Time{}
+	for i := range waiting {
+		r := &waiting[i]
+		end, seen := k.ends[r.ID]
+		if !seen {
+			end = deadline.On(r.Until, now, approval.Lasts)
+		}
+		if ends[r.ID] = end; r.Until.Sub(now.Round(0)) > deadline.Left(end, now)+time.Second {
+			r.Until = deadline.Shown(end, now)
+		}
+	}
+	k.ends = ends
 }
 
 // lookAt brings one agent in line with the register.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
@@ -21,21 +22,21 @@ func AnswerStopped(ctx context.Context, stateDir, id string, a approval.Answer) 
 	if err != nil {
 		return r, err
 	}
-	return r, noteStopped(stateDir, time.Now(), r)
+	return r, noteStopped(ctx, stateDir, time.Now(), r)
 }
 
 // noteStopped writes what has become of requests to the journal while no scheduler runs.
-func noteStopped(stateDir string, now time.Time, all ...approval.Request) error {
-	j, err := journal.Open(stateDir)
-	if err != nil {
-		return err
+func noteStopped(ctx context.Context, stateDir string, now time.Time, all ...approval.Request) error {
+	if len(all) == 0 {
+		return nil
 	}
+	var events []journal.Event
 	for _, r := range all {
 		e := event(r)
 		e.At = now
-		err = errors.Join(err, j.Add(e))
+		events = append(events, e)
 	}
-	return errors.Join(err, j.Close())
+	return adopt.Note(ctx, stateDir, events...)
 }
 
 // SettleStopped withdraws requests of a fleet that no scheduler runs: those that need no
@@ -75,7 +76,7 @@ func SettleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone f
 	if err = errors.Join(err, unread); len(ended) == 0 {
 		return err
 	}
-	return errors.Join(err, noteStopped(stateDir, now, ended...))
+	return errors.Join(err, noteStopped(ctx, stateDir, now, ended...))
 }
 
 // errSilent means that opening a directory hangs.

@@ -112,7 +112,7 @@ func (k *Keeper) TendAsides(ctx context.Context, a Agent) error {
 	now := a.Now()
 	w, err := k.desk.Tend(ctx, now.Declared, now.Key)
 	if err != nil {
-		k.opt.Log.Warn("cannot see to what waits for approval", "agent", now.Name, "err", err)
+		k.opt.Log.Warn("cannot handle approvals", "agent", now.Name, "err", err)
 		return err
 	}
 	if len(a.Now().Aside) != len(w.Deliveries) || w.Returning > 0 || len(w.Applied) > 0 {

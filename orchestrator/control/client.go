@@ -16,9 +16,9 @@ import (
 	"syscall"
 	"time"
 
-	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/foreign"
+	"heartbeat/hook/process"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
@@ -56,7 +56,7 @@ type NoAnswerError struct {
 // noAnswer is that a process has not answered since a time.
 func noAnswer(pid int, begin time.Time) *NoAnswerError {
 	e := &NoAnswerError{PID: pid, Wait: time.Since(begin)}
-	if state := hook.StateOf(pid); pid > 0 && state != 0 {
+	if state := process.StateOf(pid); pid > 0 && state != 0 {
 		e.State = string(rune(state))
 	}
 	return e
@@ -74,12 +74,12 @@ func MuteOf(err error, seen time.Time) *status.Mute {
 
 // Error says who did not answer, and for how long.
 func (e *NoAnswerError) Error() string {
-	return fmt.Sprintf("cannot reach the running scheduler%s: it has not answered within %s", hook.Numbered(e.PID), e.Wait.Round(100*time.Millisecond))
+	return fmt.Sprintf("cannot reach the running scheduler%s: it has not answered within %s", process.Numbered(e.PID), e.Wait.Round(100*time.Millisecond))
 }
 
 // Hint says what to do.
 func (e *NoAnswerError) Hint() string {
-	return "it will not do it later either; " + MuteOf(e, time.Time{}).Do("heartbeat")
+	return "nothing was changed; " + MuteOf(e, time.Time{}).Do("heartbeat") + "; then repeat the command"
 }
 
 // Client talks to the run whose socket is in a fleet's runtime directory.
@@ -88,22 +88,24 @@ type Client struct {
 	pid  atomic.Int64 // of the run that has the socket, once connected; 0: not known
 	// wait is how long a scheduler may take to answer, and slow is when it is worth
 	// mentioning that it does not. Requests that take long (see long) may take longer, as
-	// long as the scheduler says that it lives.
-	wait, slow time.Duration
+	// long as the scheduler says that it lives. After halted who only looks at a run looks
+	// whether its process is stopped.
+	wait, slow, halted time.Duration
 	// Slow, if not nil, is called if the scheduler has not answered within slow, neither
 	// the request nor, if that takes long, whether it lives.
 	Slow func()
 }
 
-// slowAfter and answerWithin are a client's slow and wait.
+// haltedAfter, slowAfter and answerWithin are a client's halted, slow and wait.
 const (
+	haltedAfter  = 2 * time.Second
 	slowAfter    = 3 * time.Second
 	answerWithin = 10 * time.Second
 )
 
 // NewClient returns a client for the socket in dir. It connects with each request.
 func NewClient(dir string) *Client {
-	c := &Client{wait: answerWithin, slow: slowAfter}
+	c := &Client{wait: answerWithin, slow: slowAfter, halted: haltedAfter}
 	c.http.Transport = &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -125,9 +127,22 @@ func NewClient(dir string) *Client {
 // Answers reports whether a run has the socket in dir, or is just taking it.
 func Answers(dir string) bool { return flock.Held(lockPath(dir)) }
 
+// Process returns the process that had the socket at the last request, as this process sees
+// it; 0: it does not, as of one in another container.
+func (c *Client) Process() int { return int(max(c.pid.Load(), 0)) }
+
 // Status returns what the run does now. If there is none, the error is
-// ErrNotRunning, as for all methods.
+// ErrNotRunning, as for all methods. A run that is stopped is not waited for: who only
+// looks is told so after two seconds, and a run that is busy has ten to answer.
 func (c *Client) Status(ctx context.Context) (*status.Live, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	look := time.AfterFunc(c.halted, func() {
+		if MuteOf(noAnswer(c.Process(), time.Now()), time.Time{}).Stopped() {
+			cancel(context.DeadlineExceeded)
+		}
+	})
+	defer look.Stop()
 	var s status.Live
 	if err := c.do(ctx, http.MethodGet, "status", nil, &s); err != nil {
 		return nil, err
@@ -146,6 +161,21 @@ func (c *Client) Pause(ctx context.Context, length time.Duration, agents ...stri
 func (c *Client) Resume(ctx context.Context, agents ...string) ([]status.AgentState, error) {
 	var states []status.AgentState
 	err := c.do(ctx, http.MethodPost, "resume", &request{Agents: agents}, &states)
+	return states, err
+}
+
+// PauseTrigger keeps a trigger of an agent from firing by itself for a length; 0: until
+// ResumeTrigger.
+func (c *Client) PauseTrigger(ctx context.Context, length time.Duration, agent, trigger string) ([]status.AgentState, error) {
+	var states []status.AgentState
+	err := c.do(ctx, http.MethodPost, "pause-trigger", &request{Agents: []string{agent}, For: length, Trigger: trigger}, &states)
+	return states, err
+}
+
+// ResumeTrigger ends the pause of a trigger.
+func (c *Client) ResumeTrigger(ctx context.Context, agent, trigger string) ([]status.AgentState, error) {
+	var states []status.AgentState
+	err := c.do(ctx, http.MethodPost, "resume-trigger", &request{Agents: []string{agent}, Trigger: trigger}, &states)
 	return states, err
 }
 
@@ -184,23 +214,20 @@ func (c *Client) Stop(ctx context.Context, now bool) (*status.Run, error) {
 	return &run, nil
 }
 
-// Ask asks people for an approval, for the session that this process belongs to, and
-// returns at once what has become of the request.
-func (c *Client) Ask(ctx context.Context, r approval.Request) (approval.Request, error) {
-	var asked approval.Request
-	err := c.do(ctx, http.MethodPost, "ask", &request{Approval: &r}, &asked)
-	return asked, err
-}
-
-// Answer says yes or no to a request, with a note or "".
-func (c *Client) Answer(ctx context.Context, id string, yes bool, note string) (approval.Request, error) {
+// Answer says yes or no to a request, with a note or "", and a token or "".
+func (c *Client) Answer(ctx context.Context, id string, yes bool, note, token string) (approval.Request, error) {
 	r := approval.Request{ID: id, State: approval.Rejected, Note: foreign.Text(note)}
 	if yes {
 		r.State = approval.Approved
 	}
 	var answered approval.Request
-	err := c.do(ctx, http.MethodPost, "answer-approval", &request{Approval: &r}, &answered)
+	err := c.do(ctx, http.MethodPost, "answer-approval", &request{Approval: &r, Token: token}, &answered)
 	return answered, err
+}
+
+// Answered has the run write down what the queue of an agent was told.
+func (c *Client) Answered(ctx context.Context, agent, text string) error {
+	return c.do(ctx, http.MethodPost, "answered", &request{Agents: []string{agent}, Text: text}, &status.Run{})
 }
 
 // Later makes the run look for prompts that are to be sent at a time.

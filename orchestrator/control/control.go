@@ -1,7 +1,7 @@
 // Package control is the way into a running scheduler: HTTP over a Unix socket in
 // the fleet's runtime directory, which only its owner can reach. The server answers
-// for one run of a fleet; if two runs of one fleet share its agents, the first one
-// has the socket, and the other takes it over when the first has ended.
+// for the fleet's run, of which there is one (package store has its lock). While a run of
+// an earlier version, which knows no such lock, has the socket, it waits for that one's end.
 //
 // The routes are private and change with the program: programs use `heartbeat` with
 // -o json.
@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
@@ -31,16 +32,22 @@ type Scheduler interface {
 	CheckPerson(pid int) error
 	PauseBy(agent string, length time.Duration, agents ...string) ([]status.AgentState, error)
 	Resume(agents ...string) ([]status.AgentState, error)
+	// PauseTrigger and ResumeTrigger are about one trigger of an agent.
+	PauseTrigger(by string, length time.Duration, agent, trigger string) ([]status.AgentState, error)
+	ResumeTrigger(agent, trigger string) ([]status.AgentState, error)
 	Restart(now bool, agents ...string) ([]status.AgentState, error)
 	Cancel(ctx context.Context, only string, again bool, agents ...string) ([]orchestrator.Cancelled, error)
 	Trigger(ctx context.Context, agent string, triggers ...string) ([]firing.Fired, error)
 	// Stop asks the run to end: turns may finish within shutdown-grace or, with
 	// now, no longer. It returns at once.
 	Stop(now bool)
-	// AskApproval files what the session of an agent asks a person for.
-	AskApproval(ctx context.Context, agent string, r approval.Request) (approval.Request, error)
+	// MayAnswer returns an error if a request is answered only by who has a token, and the
+	// token is none; with a token, what it is called.
+	MayAnswer(id, token string) (by string, err error)
 	// AnswerApproval files what a person says to a request.
 	AnswerApproval(ctx context.Context, id string, a approval.Answer) (approval.Request, error)
+	// NoteAnswered writes down what the queue of an agent was told.
+	NoteAnswered(agent string, text foreign.Text)
 	// LookLater looks for prompts that are to be sent at a time.
 	LookLater()
 	// Reload loads the fleet's file again and returns what that changes.
@@ -58,8 +65,12 @@ type request struct {
 	For   time.Duration `json:"for,omitempty"`
 	Entry string        `json:"entry,omitempty"` // the one that is meant; "": whichever
 	Again bool          `json:"again,omitempty"`
-	// Approval is what is asked for; for an answer it has the id, the state and the note.
+	// Approval is an answer: the id, the state and the note.
 	Approval *approval.Request `json:"approval,omitempty"`
+	// Text is what the queue was told.
+	Text string `json:"text,omitempty"`
+	// Token proves that a person answers.
+	Token string `json:"token,omitempty"`
 }
 
 // problem is the answer to a request that failed.

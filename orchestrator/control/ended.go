@@ -5,7 +5,7 @@ import (
 	"io"
 	"syscall"
 
-	"heartbeat/hook"
+	"heartbeat/hook/process"
 )
 
 // EndedError means that a scheduler had the request, and ended before it answered: it may
@@ -19,7 +19,7 @@ type EndedError struct {
 
 // Error says what is not known.
 func (e *EndedError) Error() string {
-	return "cannot tell the answer to " + e.What + ": the scheduler" + hook.Numbered(e.PID) + " ended before it answered"
+	return "cannot tell the answer to " + e.What + ": the scheduler" + process.Numbered(e.PID) + " ended before it answered"
 }
 
 // Hint says what to do.
@@ -32,9 +32,9 @@ func (e *EndedError) Hint() string {
 
 // looks are the commands that show whether a request was carried out.
 var looks = map[string]string{
-	"status": "heartbeat status", "pause": "heartbeat status", "resume": "heartbeat status", "restart": "heartbeat events", "cancel": "heartbeat history",
-	"trigger": "heartbeat inbox", "stop": "heartbeat status", "ask": "heartbeat approval list", "answer-approval": "heartbeat approval list --all",
-	"later": "heartbeat next", "reload": "heartbeat events",
+	"status": "heartbeat status", "pause": "heartbeat status", "resume": "heartbeat status", "pause-trigger": "heartbeat status", "resume-trigger": "heartbeat status", "restart": "heartbeat events", "cancel": "heartbeat history",
+	"trigger": "heartbeat inbox", "stop": "heartbeat status", "answer-approval": "heartbeat approval list --all",
+	"answered": "heartbeat events", "later": "heartbeat next", "reload": "heartbeat events",
 }
 
 // cutOff reports whether an error is that of a connection whose other end has gone.

@@ -13,26 +13,29 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"heartbeat/internal/testbed"
-	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/status"
 )
 
 // calls are all that a client asks for, by method.
 var calls = map[string]func(ctx context.Context, c *Client) error{
-	"Status":  func(ctx context.Context, c *Client) error { _, err := c.Status(ctx); return err },
-	"Pause":   func(ctx context.Context, c *Client) error { _, err := c.Pause(ctx, 0, "a"); return err },
-	"Resume":  func(ctx context.Context, c *Client) error { _, err := c.Resume(ctx, "a"); return err },
-	"Restart": func(ctx context.Context, c *Client) error { _, err := c.Restart(ctx, false, "a"); return err },
-	"Cancel":  func(ctx context.Context, c *Client) error { _, err := c.Cancel(ctx, "", false, "a"); return err },
-	"Trigger": func(ctx context.Context, c *Client) error { _, err := c.Trigger(ctx, "a", ""); return err },
-	"Stop":    func(ctx context.Context, c *Client) error { _, err := c.Stop(ctx, false); return err },
-	"Ask":     func(ctx context.Context, c *Client) error { _, err := c.Ask(ctx, approval.Request{}); return err },
-	"Answer":  func(ctx context.Context, c *Client) error { _, err := c.Answer(ctx, "x", true, ""); return err },
-	"Later":   func(ctx context.Context, c *Client) error { return c.Later(ctx) },
-	"Reload":  func(ctx context.Context, c *Client) error { _, err := c.Reload(ctx); return err },
+	"Status": func(ctx context.Context, c *Client) error { _, err := c.Status(ctx); return err },
+	"Pause":  func(ctx context.Context, c *Client) error { _, err := c.Pause(ctx, 0, "a"); return err },
+	"Resume": func(ctx context.Context, c *Client) error { _, err := c.Resume(ctx, "a"); return err },
+	"PauseTrigger": func(ctx context.Context, c *Client) error {
+		_, err := c.PauseTrigger(ctx, 0, "a", "cron-1")
+		return err
+	},
+	"ResumeTrigger": func(ctx context.Context, c *Client) error { _, err := c.ResumeTrigger(ctx, "a", "cron-1"); return err },
+	"Restart":       func(ctx context.Context, c *Client) error { _, err := c.Restart(ctx, false, "a"); return err },
+	"Cancel":        func(ctx context.Context, c *Client) error { _, err := c.Cancel(ctx, "", false, "a"); return err },
+	"Trigger":       func(ctx context.Context, c *Client) error { _, err := c.Trigger(ctx, "a", ""); return err },
+	"Stop":          func(ctx context.Context, c *Client) error { _, err := c.Stop(ctx, false); return err },
+	"Answer":        func(ctx context.Context, c *Client) error { _, err := c.Answer(ctx, "x", true, "", ""); return err },
+	"Answered":      func(ctx context.Context, c *Client) error { return c.Answered(ctx, "a", "x") },
+	"Later":         func(ctx context.Context, c *Client) error { return c.Later(ctx) },
+	"Reload":        func(ctx context.Context, c *Client) error { _, err := c.Reload(ctx); return err },
 }
 
 // TestASchedulerThatEndsBeforeItAnswersIsSaidToHave, for every call: whoever asked got a
@@ -40,7 +43,8 @@ var calls = map[string]func(ctx context.Context, c *Client) error{
 func TestASchedulerThatEndsBeforeItAnswersIsSaidToHave(t *testing.T) {
 	t.Parallel()
 	for method := range reflect.TypeFor[*Client]().Methods() {
-		if calls[method.Name] == nil {
+		asks := method.Type.NumOut() > 0 && method.Type.Out(method.Type.NumOut()-1) == reflect.TypeFor[error]()
+		if asks && calls[method.Name] == nil {
 			t.Errorf("%s is not tried", method.Name)
 		}
 	}
@@ -153,6 +157,6 @@ type endingFleet struct {
 
 func (f *endingFleet) Stop(bool) {
 	f.end()
-	testbed.Await(5*time.Second, f.gone)
+	testbed.Await(testbed.Patience, f.gone)
 	f.answered.Store(true)
 }

@@ -3,7 +3,7 @@ package control
 import (
 	"fmt"
 
-	"heartbeat/hook"
+	"heartbeat/hook/process"
 )
 
 // OtherError means that a scheduler runs whose answer is none of this version: most likely
@@ -17,7 +17,7 @@ type OtherError struct {
 
 // Error says what it answered.
 func (e *OtherError) Error() string {
-	return fmt.Sprintf("cannot %s: the running scheduler%s is of another version: it answers %v", e.What, hook.Numbered(e.PID), e.cause)
+	return fmt.Sprintf("cannot %s: the running scheduler%s is of another version: it answers %v", e.What, process.Numbered(e.PID), e.cause)
 }
 
 // Unwrap returns what was wrong with the answer.

@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"heartbeat/hook/flock"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/status"
+	"heartbeat/ptyrun/lobby"
 	"heartbeat/ptyrun/peer"
 )
 
@@ -29,6 +31,13 @@ const retryEvery = time.Second
 // readPatience is how long a client may take to send its request: connections of
 // those that do not use descriptors that sessions need.
 const readPatience = 10 * time.Second
+
+// room is how many processes may be connected at once. Who sends nothing makes room.
+var room = lobby.Room{Served: 128, Waiting: 64}
+
+// firesAtOnce is how many fires sessions of agents may have asked for at a time: a gate or a
+// poll may take a minute, and a person finds a place meanwhile.
+const firesAtOnce = 16
 
 // ErrGone means that the socket no longer exists, or another one is in its place.
 var ErrGone = errors.New("the control socket is gone")
@@ -83,7 +92,7 @@ func lookAfter(ctx context.Context, l *net.UnixListener, gone context.CancelCaus
 // answer answers requests on the socket until ctx ends.
 func answer(ctx context.Context, l net.Listener, run status.Run, s Scheduler, log *slog.Logger) error {
 	server := &http.Server{
-		Handler: handler(run, s, log), ReadHeaderTimeout: readPatience, IdleTimeout: readPatience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: lobby.Noticing(handler(run, s, log)), ReadHeaderTimeout: readPatience, IdleTimeout: readPatience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: peer.With,
 	}
@@ -96,7 +105,7 @@ func answer(ctx context.Context, l net.Listener, run status.Run, s Scheduler, lo
 			_ = server.Close()
 		}
 	})
-	err := server.Serve(l)
+	err := server.Serve(lobby.Open(l, room))
 	if !stop() {
 		<-ended // Serve returns before the last answers are written, and our process may end then
 	}
@@ -149,40 +158,55 @@ type route struct {
 	// person is what it does, where only a person may have it done; "": a session of an
 	// agent may, too.
 	person string
-	do     func(ctx context.Context, s Scheduler, q request) (any, error)
+	// slow: it may take long, and sessions have firesAtOnce done at a time.
+	slow bool
+	do   func(ctx context.Context, s Scheduler, q request) (any, error)
 }
 
 // routes are all that change something.
 var routes = []route{
-	{"pause", "", func(ctx context.Context, s Scheduler, q request) (any, error) {
+	{path: "pause", do: func(ctx context.Context, s Scheduler, q request) (any, error) {
 		return s.PauseBy(asker(ctx, s), q.For, q.Agents...)
 	}},
-	{"resume", "resume an agent", func(_ context.Context, s Scheduler, q request) (any, error) {
+	{path: "resume", person: "resume an agent", do: func(_ context.Context, s Scheduler, q request) (any, error) {
 		return s.Resume(q.Agents...)
 	}},
-	{"stop", "stop the scheduler", func(_ context.Context, s Scheduler, q request) (any, error) {
+	{path: "pause-trigger", do: func(ctx context.Context, s Scheduler, q request) (any, error) {
+		return ofTrigger(q, func(agent string) ([]status.AgentState, error) {
+			return s.PauseTrigger(asker(ctx, s), q.For, agent, q.Trigger)
+		})
+	}},
+	{path: "resume-trigger", person: "resume a trigger", do: func(_ context.Context, s Scheduler, q request) (any, error) {
+		return ofTrigger(q, func(agent string) ([]status.AgentState, error) { return s.ResumeTrigger(agent, q.Trigger) })
+	}},
+	{path: "stop", person: "stop the scheduler", do: func(_ context.Context, s Scheduler, q request) (any, error) {
 		s.Stop(q.Now)
 		return nil, nil
 	}},
-	{"restart", "restart a session", func(_ context.Context, s Scheduler, q request) (any, error) {
+	{path: "restart", person: "restart a session", do: func(_ context.Context, s Scheduler, q request) (any, error) {
 		return s.Restart(q.Now, q.Agents...)
 	}},
-	{"cancel", "cancel a turn", func(ctx context.Context, s Scheduler, q request) (any, error) {
+	{path: "cancel", person: "cancel a turn", do: func(ctx context.Context, s Scheduler, q request) (any, error) {
 		if len(q.Agents) == 0 {
 			return nil, errors.New("cannot cancel a turn: name the agent")
 		}
 		return s.Cancel(ctx, q.Entry, q.Again, q.Agents...)
 	}},
-	{"reload", "load the configuration", func(_ context.Context, s Scheduler, _ request) (any, error) {
+	{path: "reload", person: "load the configuration", do: func(_ context.Context, s Scheduler, _ request) (any, error) {
 		return s.Reload()
 	}},
-	{"ask", "", asks},
-	{"answer-approval", "answer a request for an approval", answers},
-	{"later", "", func(_ context.Context, s Scheduler, _ request) (any, error) {
+	{path: "answer-approval", person: "answer a request for an approval", do: answers},
+	{path: "answered", person: "answer for a queue", do: func(_ context.Context, s Scheduler, q request) (any, error) {
+		for _, agent := range q.Agents {
+			s.NoteAnswered(agent, foreign.Text(q.Text))
+		}
+		return nil, nil
+	}},
+	{path: "later", do: func(_ context.Context, s Scheduler, _ request) (any, error) {
 		s.LookLater()
 		return nil, nil
 	}},
-	{"trigger", "", func(ctx context.Context, s Scheduler, q request) (any, error) {
+	{path: "trigger", slow: true, do: func(ctx context.Context, s Scheduler, q request) (any, error) {
 		if len(q.Agents) != 1 {
 			return nil, errors.New("cannot fire: name one agent")
 		}
@@ -194,19 +218,23 @@ var routes = []route{
 	}},
 }
 
-func asks(ctx context.Context, s Scheduler, q request) (any, error) {
-	if q.Approval == nil {
-		return nil, errors.New("cannot ask for an approval: nothing is asked")
+// ofTrigger does what is about one trigger of one agent.
+func ofTrigger(q request, do func(agent string) ([]status.AgentState, error)) (any, error) {
+	if len(q.Agents) != 1 || q.Trigger == "" {
+		return nil, errors.New("cannot tell which trigger is meant: name it and its agent")
 	}
-	asked := approval.Request{Question: q.Approval.Question, Category: q.Approval.Category, Payload: q.Approval.Payload, Cut: q.Approval.Cut}
-	return s.AskApproval(ctx, asker(ctx, s), asked)
+	return do(q.Agents[0])
 }
 
 func answers(ctx context.Context, s Scheduler, q request) (any, error) {
 	if q.Approval == nil || q.Approval.State != approval.Approved && q.Approval.State != approval.Rejected {
 		return nil, errors.New("cannot answer a request for an approval: say yes or no")
 	}
-	return s.AnswerApproval(ctx, q.Approval.ID, approval.ByPerson(q.Approval.State, q.Approval.Note.Raw()))
+	by, err := s.MayAnswer(q.Approval.ID, q.Token)
+	if err != nil {
+		return nil, fmt.Errorf("cannot answer %q: %w", q.Approval.ID, err)
+	}
+	return s.AnswerApproval(ctx, q.Approval.ID, approval.ByPerson(q.Approval.State, q.Approval.Note.Raw()).Named(by))
 }
 
 func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
@@ -217,10 +245,18 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 		now.Stopping, now.Unloaded = s.Stopping(), s.Unloaded()
 		reply(w, http.StatusOK, status.Live{Run: now, Doors: s.Doors(), Agents: s.Snapshot()})
 	})
+	fires := make(lobby.Turns, firesAtOnce)
 	for _, r := range routes {
 		mux.HandleFunc("POST /v1/"+r.path, act(log, func(ctx context.Context, q request) (any, error) {
 			if err := r.allows(ctx, s); err != nil {
 				return nil, err
+			}
+			if r.slow && asker(ctx, s) != "" {
+				end, err := fires.Take(ctx)
+				if err != nil {
+					return nil, err
+				}
+				defer end()
 			}
 			done, err := r.do(ctx, s, q)
 			if done == nil {
@@ -237,7 +273,7 @@ func (r route) allows(ctx context.Context, s Scheduler) error {
 	if r.person == "" {
 		return nil
 	}
-	if err := peer.Person(peer.From(ctx), s.CheckPerson); err != nil {
+	if err := peer.Person(ctx, s.CheckPerson); err != nil {
 		return fmt.Errorf("cannot %s: %w", r.person, err)
 	}
 	return nil
@@ -245,12 +281,8 @@ func (r route) allows(ctx context.Context, s Scheduler) error {
 
 // asker returns the agent whose session makes the request, or "" for a person.
 func asker(ctx context.Context, s Scheduler) string {
-	conn := peer.From(ctx)
-	if conn == nil {
-		return ""
-	}
-	if other, err := peer.Of(conn); err == nil && other.PID > 0 {
-		return s.SessionOf(other.PID)
+	if pid := peer.PID(ctx); pid > 0 {
+		return s.SessionOf(pid)
 	}
 	return ""
 }

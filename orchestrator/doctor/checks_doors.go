@@ -18,7 +18,7 @@ func checkDoors(f *Facts) (found []Finding) {
 		}
 		found = append(found, Finding{
 			Severity: Error, Code: "not-listening", Seen: d.Problem, Why: why,
-			Fix: cmp.Or(d.Fix, "free the address, or write another one below listen:, then "+ours(f.ours, "reload")),
+			Fix: d.Mend(cmp.Or(f.ours, "heartbeat")),
 		})
 	}
 	return found

@@ -11,6 +11,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
+	"heartbeat/hook/handwired"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/ptyrun"
@@ -101,6 +102,27 @@ func checkForeign(_ *Facts, a *Agent) []Finding {
 		found[i].Seen += list(said[f.Seen], 8)
 	}
 	return found
+}
+
+// checkTimed: prompts that come from the directory, not from the queue.
+func checkTimed(_ *Facts, a *Agent) []Finding {
+	if len(a.Timed) == 0 {
+		return nil
+	}
+	file, says := a.Timed[0].File, []string{}
+	for _, f := range a.Timed {
+		says = append(says, strings.TrimPrefix(f.String(), file))
+	}
+	found := Finding{
+		Severity: Warning, Code: "scheduled-prompts", Seen: file + list(says, 8),
+		Why: "the client gives them to a session as if you had typed them; sessions of heartbeat are started without its timetable, a claude that you start there is not",
+		Fix: "read it, and remove what you do not want: " + file,
+	}
+	if a.Timetable {
+		found.Why = "permissions.allow names a tool of the client's timetable: it gives them to the agent's sessions as if you had typed them, beside the queue"
+		found.Fix = "remove that rule, or what you do not want in " + file
+	}
+	return []Finding{found}
 }
 
 // checkReach: what decides what runs, and lies in the agent's directory.
@@ -234,7 +256,7 @@ func checkTimeouts(_ *Facts, a *Agent) []Finding {
 		case h.Event == "Stop" && h.Ours:
 			needs = a.Config.Policy().StopTimeout()
 		case h.Wired != nil && h.Wired.Persist:
-			needs, mend = hook.WiredTimeout(h.Wired.Idle), nothing
+			needs, mend = handwired.Timeout(h.Wired.Idle), nothing
 			fix = fmt.Sprintf("set \"timeout\": %d in %s", int(needs.Seconds()), h.File)
 		}
 		if h.lasts() >= needs {
@@ -302,7 +324,7 @@ func checkOtherStops(_ *Facts, a *Agent) []Finding {
 			found = append(found, Finding{
 				Severity: Warning, Code: "stop-hook-gates", Seen: h.File + ": " + h.Command,
 				Why: "it made the client continue at the end of a turn: a session takes one prompt and lets the hook finish, and the next prompt starts a session in the same conversation; a session that a hook never lets end becomes a runaway",
-				Fix: "nothing, if you want that; else remove it, or set `foreign-stop-hooks: free` for the agent if it no longer does this",
+				Fix: "nothing, if you want that; otherwise remove it, or set `foreign-stop-hooks: free` for the agent if it no longer does this",
 			})
 			continue
 		}
@@ -327,7 +349,7 @@ func checkSessionEnv(_ *Facts, a *Agent) []Finding {
 		for name := range s.Report.Env {
 			switch {
 			case slices.Contains(hook.Variables(), name): // an obstacle
-			case !strings.HasPrefix(name, "HEARTBEAT_") && !ptyrun.MarksSession(name):
+			case !strings.HasPrefix(name, "HEARTBEAT_") && !ptyrun.MarksSession(name) && !claude.Variables.Drops(name):
 			default:
 				found = append(found, Finding{
 					Severity: Warning, Code: "settings-env", Seen: fmt.Sprintf("%s sets %s", s.Path, name),

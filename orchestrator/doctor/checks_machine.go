@@ -1,12 +1,19 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/attempts"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/ptyrun"
 )
 
@@ -50,7 +57,7 @@ func checkState(f *Facts) []Finding {
 	if taken, ok := errors.AsType[*owner.TakenError](f.StateProblem); ok {
 		return []Finding{{
 			Severity: Error, Code: "name-taken", Seen: taken.Error(),
-			Why: "what is done for this fleet would be done to the other one, so nothing is; doctor checks the rest when that is settled",
+			Why: "heartbeat does nothing for this fleet, because it would be done to the other one; doctor checks the rest once that is settled",
 			Fix: taken.Hint(),
 		}}
 	}
@@ -61,12 +68,23 @@ func checkState(f *Facts) []Finding {
 	}}
 }
 
+// checkLoginEnds: logins that a person has to renew soon.
+func checkLoginEnds(f *Facts) (found []Finding) {
+	for _, l := range f.Logins {
+		found = append(found, Finding{
+			Severity: Warning, Code: "login-ends", Seen: l.Text(),
+			Why: "then each agent that uses it is held until a person has logged in again", Fix: l.Fix,
+		})
+	}
+	return found
+}
+
 // checkOldQueues: prompts that nobody will work on.
 func checkOldQueues(f *Facts) (found []Finding) {
 	for _, q := range f.OldQueues {
 		found = append(found, Finding{
 			Severity: Warning, Code: "old-queue", Seen: q.Text(),
-			Why: "nobody works on them: a run looks only into the queues that agents of the file have", Fix: q.Do(),
+			Why: "nobody works on them: no agent of the file has this queue", Fix: q.Do(),
 		})
 	}
 	return found
@@ -134,7 +152,7 @@ func ofVolume(v Volume) []Finding {
 		add(Error, "not-writable", " is mounted read-only", "nothing can be queued", "mount it read-write")
 		return found
 	case v.Unwritable != "":
-		add(Error, "not-writable", ": "+v.Unwritable, "nothing can be queued", "chown or chmod it")
+		add(Error, "not-writable", ": "+v.Unwritable, "nothing can be queued", "sudo chown -R $(id -un) "+settings.Quote(v.Path)+", or chmod -R u+rwX it if it is yours already")
 	}
 	const full = "when the disk is full nothing is accepted or acknowledged, and sessions stand still"
 	switch {
@@ -260,6 +278,31 @@ func checkLeftovers(f *Facts) []Finding {
 	return found
 }
 
+// checkAttempts: what was running each time when the scheduler was killed.
+func checkAttempts(f *Facts) []Finding {
+	var found []Finding
+	for _, n := range f.Attempts {
+		last := "the last time at " + n.Last.Format(time.RFC3339)
+		if f.Scheduler != nil && n.Last.After(f.Scheduler.Started) {
+			n.Times-- // the last one is this run's, which goes on
+			last = "and runs again now"
+		}
+		if n.Times < 1 || n.Times < 2 && f.Scheduler != nil {
+			continue
+		}
+		finding := Finding{
+			Severity: Warning, Code: "ends-scheduler", Seen: fmt.Sprintf("%s was running when the scheduler was killed, %d times in a row, %s", n.Work, n.Times, last),
+			Why: "it may be what kills the scheduler: it waits longer before each try; the rest of the fleet goes on",
+			Fix: (&attempts.HeldError{Note: n}).Hint(),
+		}
+		if _, ever := n.Next(f.Now); !ever {
+			finding.Severity, finding.Why = Error, "it is not run any more: it may be what kills the scheduler"
+		}
+		found = append(found, finding)
+	}
+	return found
+}
+
 // checkNested: doctor, and maybe run, inside of a session.
 func checkNested(f *Facts) []Finding {
 	var found []Finding
@@ -271,16 +314,71 @@ func checkNested(f *Facts) []Finding {
 		})
 	}
 	for _, a := range f.Agents {
-		for name := range a.Config.Env {
-			if ptyrun.MarksSession(name) {
-				found = append(found, Finding{
-					Severity: Warning, Code: "nested-session", Agent: a.Config.Name, Seen: "env: sets " + name,
-					Why: "the client then treats the agent's sessions as nested sessions", Fix: "remove it from env: or env-file:",
-				})
-			}
+		found = append(found, nested(a.Config)...)
+	}
+	return found
+}
+
+// nested: an agent whose sessions would be another session's.
+func nested(a *config.Agent) (found []Finding) {
+	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
+		if ptyrun.MarksSession(name) {
+			found = append(found, Finding{
+				Severity: Warning, Code: "nested-session", Agent: a.Name, Seen: "env: sets " + name,
+				Why: "the client then treats the agent's sessions as nested sessions", Fix: "remove it from env: or env-file:",
+			})
 		}
 	}
 	return found
+}
+
+// OfFile returns what the fleet's file alone decides of all this, and what loading it does
+// not say.
+func OfFile(agents []*config.Agent) (found []Finding) {
+	for _, a := range agents {
+		found = append(found, nested(a)...)
+		for _, o := range preflight.ClientOf(a, nil).OfFile() {
+			found = append(found, Finding{Severity: Error, Code: string(o.Code), Agent: a.Name, Seen: o.Seen, Why: o.Why, Fix: o.Fix})
+		}
+	}
+	return found
+}
+
+// checkFile: what loading the file says.
+func checkFile(f *Facts) (found []Finding) {
+	for _, w := range f.FileWarnings {
+		_, agent, _ := strings.Cut(w.Key, "agents.")
+		agent, _, _ = strings.Cut(agent, ".")
+		if agent != "" && !slices.ContainsFunc(f.Agents, func(a *Agent) bool { return a.Config.Name == agent }) {
+			continue
+		}
+		found = append(found, Finding{
+			Severity: Warning, Code: "file-warning", Agent: agent, Seen: fmt.Sprintf("%s:%d:%d: %s: %s", w.File, w.Line, w.Column, w.Key, w.Message),
+			Why: "it is allowed, and most likely not meant", Fix: cmp.Or(w.Hint, "correct the file"),
+		})
+	}
+	return found
+}
+
+// checkTerminals: sessions without a terminal do not start.
+func checkTerminals(f *Facts) []Finding {
+	const why = "each session runs in a pseudo-terminal of its own: none can start"
+	t := f.Terminals
+	switch fix := "mount devpts on /dev/pts; in a container its runtime does that unless /dev is replaced"; {
+	case t.None != nil && t.Max > 0 && t.Used >= t.Max:
+		return []Finding{{
+			Severity: Error, Code: "no-terminal", Seen: fmt.Sprintf("%v; %d of %d are in use", t.None, t.Used, t.Max), Why: why,
+			Fix: fmt.Sprintf("end what uses them (ls -l /dev/pts), or sysctl kernel.pty.max=%d", 2*t.Max),
+		}}
+	case t.None != nil:
+		return []Finding{{Severity: Error, Code: "no-terminal", Seen: t.None.Error(), Why: why, Fix: fix}}
+	case t.Max > 0 && f.Scheduler == nil && t.Used+t.Need > t.Max:
+		return []Finding{{
+			Severity: Warning, Code: "no-terminal", Seen: fmt.Sprintf("%d of %d pseudo-terminals are in use, and %d sessions may live at once", t.Used, t.Max, t.Need),
+			Why: "beyond the limit no session starts", Fix: fmt.Sprintf("sysctl kernel.pty.max=%d, or a smaller max-sessions", 2*(t.Used+t.Need)),
+		}}
+	}
+	return nil
 }
 
 func checkStateTemps(f *Facts) []Finding {

@@ -6,8 +6,8 @@ import "heartbeat/orchestrator/status"
 func checkUntold(f *Facts) (found []Finding) {
 	for _, u := range f.Untold {
 		found = append(found, Finding{
-			Severity: Warning, Code: "target-fails", Seen: u.Target + " has had no notices for " + status.Age(f.Now.Sub(u.Since)) + ": " + u.Why,
-			Why: "this target does not learn that something needs a person; notices are kept and sent again",
+			Severity: Warning, Code: "target-fails", Seen: "notices to " + u.Target + " have failed for " + status.Age(f.Now.Sub(u.Since)) + ": " + u.Why,
+			Why: "nobody is told there when something needs a person; notices are kept and sent again",
 			Fix: ours(f.ours, u.Do()),
 		})
 	}
@@ -22,7 +22,7 @@ func checkPinged(f *Facts) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Code: "ping-fails", Seen: "the ping has not arrived for " + status.Age(f.Now.Sub(u.Since)) + ": " + u.Why,
-		Why: "whoever watches from outside takes the fleet for dead, and does not see when it is", Fix: status.MendPing,
+		Why: "the monitor outside takes the fleet for dead, and would not notice when it is", Fix: status.MendPing,
 	}}
 }
 

@@ -27,10 +27,10 @@ func (a *Agent) approvals(waiting []approval.Request) {
 func checkApprovals(f *Facts, a *Agent) []Finding {
 	var found []Finding
 	if w := a.Approval; w != nil {
-		found = append(found, a.waitsFor(f, w, "waits for approval for ", "nothing starts for the agent before, and "+waits(a)))
+		found = append(found, a.waitsFor(f, w, "waits for approval for ", "the agent stands still until you answer, and "+waits(a)))
 	}
 	if w := a.Aside; w != nil {
-		found = append(found, a.waitsFor(f, w, "a prompt waits for approval aside for ", "the queue goes on; the prompt is not done before"))
+		found = append(found, a.waitsFor(f, w, "a prompt waits for approval aside for ", "the other prompts go on; this one is not done before you answer"))
 	}
 	return found
 }
@@ -55,7 +55,7 @@ func (a *Agent) waitsFor(f *Facts, w *status.Approval, since, why string) Findin
 	}
 	return Finding{
 		Severity: Warning, Code: "approval", Seen: seen + ": " + w.Question.String(),
-		Why: fmt.Sprintf("%s; without an answer it is a no at %s", why, w.Until.Local().Format(time.DateTime)),
+		Why: fmt.Sprintf("%s; rejected automatically on %s", why, w.Until.Local().Format(time.DateTime)),
 		Fix: fmt.Sprintf("%s %s, then approve or reject it", ours(a.ours, "approval show"), w.ID),
 	}
 }

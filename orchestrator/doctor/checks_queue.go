@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/process"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/status"
@@ -90,7 +90,7 @@ func checkUnreadable(_ *Facts, a *Agent) (found []Finding) {
 
 // hides is what follows from an obstacle.
 var hides = map[inbox.Hidden]string{
-	inbox.HidesQueue:   "it is not known what is queued or in work; a run sets it aside, and what it held may be done again",
+	inbox.HidesQueue:   "it is not known what is queued or worked on; a run sets it aside, and what it held may be done again",
 	inbox.HidesReplies: "it is not known what was done, and the replies cannot be shown; it is set aside when the next prompt is done",
 	inbox.HidesDead:    "what was given up cannot be shown or queued again; it is set aside when the next prompt is given up",
 	inbox.HidesNothing: "the queue goes by its other files, and sets this one aside when it next uses it",
@@ -170,7 +170,7 @@ func checkForeignUrgent(_ *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Code: "foreign-urgent", Seen: path + " holds lines, and none that `heartbeat send --urgent` has written first",
-		Why: explained("foreign-urgent"), Fix: "if they are no prompts: mv " + settings.Quote(path) + " elsewhere, or set inbox",
+		Why: explained("foreign-urgent"), Fix: "if they are not prompts: mv " + settings.Quote(path) + " elsewhere, or set inbox",
 	}}
 }
 
@@ -186,7 +186,7 @@ func checkTail(f *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Code: "torn-line", Seen: fmt.Sprintf("the last line of %s has had no newline for %s", path, age(f.Now.Sub(q.Written))),
-		Why: "it is not accepted before its newline: whoever wrote it died, or forgot it", Fix: "echo >> " + settings.Quote(path),
+		Why: "a line is accepted once it ends with a newline: its writer died, or forgot it", Fix: "echo >> " + settings.Quote(path),
 	}}
 }
 
@@ -241,7 +241,7 @@ func checkLocks(_ *Facts, a *Agent) []Finding {
 	var found []Finding
 	for _, name := range q.BadLocks {
 		found = append(found, Finding{
-			Severity: Error, Code: "lock-no-file", Seen: filepath.Join(beside, name) + " is no regular file",
+			Severity: Error, Code: "lock-no-file", Seen: filepath.Join(beside, name) + " is not a regular file",
 			Why: "it cannot be locked: no session starts and no hook works", Fix: "rm -r " + settings.Quote(filepath.Join(beside, name)),
 		})
 	}
@@ -252,25 +252,19 @@ func checkLocks(_ *Facts, a *Agent) []Finding {
 		})
 	}
 	switch {
-	case errors.Is(q.RecordErr, durable.ErrNotFolder) && errors.Is(q.Err, durable.ErrNotFolder): // it is said there
-	case q.RecordErr != nil && a.Denied == nil:
+	case q.SessionHeld && q.Shim.PID == 0:
 		found = append(found, Finding{
-			Severity: Error, Code: "session-record", Seen: q.RecordErr.Error(),
-			Why: "hooks cannot tell that they belong to a session", Fix: permitted(a, q.RecordErr, "rm -r "+settings.Quote(filepath.Join(a.Config.Home, "session.json"))),
-		})
-	case q.SessionHeld && !q.ShimAlive:
-		found = append(found, Finding{
-			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, inbox.SessionLock) + " is held, and not by the session on record",
+			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, inbox.SessionLock) + " is held, and by no session of this fleet",
 			Why: "no session can start", Fix: "fuser -v " + settings.Quote(filepath.Join(beside, inbox.SessionLock)),
 		})
 	case q.SessionHeld && q.ShimHalt.By != "":
 		found = append(found, Finding{
-			Severity: Error, Code: "lock-stuck", Seen: q.ShimHalt.By + " has stopped the session" + hook.Numbered(q.Shim.PID),
+			Severity: Error, Code: "lock-stuck", Seen: q.ShimHalt.By + " has stopped the session" + process.Numbered(q.Shim.PID),
 			Why: "nothing watches or ends it, and no other can start", Fix: q.ShimHalt.Do,
 		})
-	case q.SessionHeld && !a.Running && q.Phase != hook.Ending && q.Phase != hook.Ended:
+	case q.SessionHeld && !a.Running:
 		found = append(found, Finding{
-			Severity: Warning, Code: "session-without-run", Seen: "a session lives" + hook.Numbered(q.Shim.PID) + ", and no `heartbeat run` holds the directory",
+			Severity: Warning, Code: "session-without-run", Seen: "a session lives" + process.Numbered(q.Shim.PID) + ", and no `heartbeat run` holds the directory",
 			Why: "it ends by itself within its grace; if it does not, nothing starts here", Fix: a.command("status"),
 		})
 	}

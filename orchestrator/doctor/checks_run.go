@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
-	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
+	"heartbeat/hook/process"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
@@ -21,7 +24,7 @@ func checkHeld(f *Facts, a *Agent) []Finding {
 		return nil
 	}
 	held := Finding{
-		Severity: Error, Code: "held", Seen: fmt.Sprintf("held for %s: %s", age(f.Now.Sub(a.State.Since)), a.State.Reason),
+		Severity: Error, Code: "held", Seen: fmt.Sprintf("held for %s: %s", age(f.Now.Sub(a.State.Since)), a.State.Why()),
 		Why: "nothing starts until a person resumes it, and " + waits(a),
 		Fix: a.mended(a.State) + a.command("resume"),
 	}
@@ -56,13 +59,13 @@ func checkLastRun(f *Facts, a *Agent) []Finding {
 	switch {
 	case was.State == status.Held && was.Lasts:
 		return []Finding{{
-			Severity: Error, Code: "held", Seen: fmt.Sprintf("held, also by the next run, for %s: %s", age(f.Now.Sub(was.Since)), was.Reason),
+			Severity: Error, Code: "held", Seen: fmt.Sprintf("held for %s, and by the next run: %s", age(f.Now.Sub(was.Since)), was.Why()),
 			Why: "nothing starts until a person resumes it, and " + waits(a), Fix: a.mended(*was) + a.command("resume"),
 		}}
 	case was.State == status.Held:
-		return []Finding{{Severity: Warning, Code: "was-held", Seen: "held when its last run ended: " + was.Reason.String(), Why: again, Fix: fix}}
+		return []Finding{{Severity: Warning, Code: "was-held", Seen: "held when its last run ended: " + was.Why(), Why: again, Fix: fix}}
 	case was.State == status.BackingOff:
-		return []Finding{{Severity: Warning, Code: "was-failing", Seen: "its sessions failed when its last run ended: " + was.Reason.String(), Why: again, Fix: fix}}
+		return []Finding{{Severity: Warning, Code: "was-failing", Seen: "its sessions failed when its last run ended: " + was.Why(), Why: again, Fix: fix}}
 	}
 	return nil
 }
@@ -81,7 +84,7 @@ func checkAsked(a *Agent, was *status.AgentState) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Severity: Warning, Code: "was-held", Seen: "held when its last run ended: " + was.Reason.String(),
+		Severity: Warning, Code: "was-held", Seen: "held when its last run ended: " + was.Why(),
 		Why: "the next run starts a session once something has changed that may answer it, or after half an hour, and " + waits(a),
 		Fix: a.mended(*was) + ours(a.ours, "run"),
 	}}
@@ -107,9 +110,9 @@ func checkUntended(f *Facts, a *Agent) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Severity: Error, Code: "approval-stuck", Seen: fmt.Sprintf("what waits for approval cannot be seen to for %s: %s", age(f.Now.Sub(u.Since)), u.Why),
-		Why: "answers have no effect meanwhile; what waits aside is on record in the state directory, and is not lost",
-		Fix: "where its folder is gone: " + a.command("apply") + ", and it is put back in half a minute; else mend what this says",
+		Severity: Error, Code: "approval-stuck", Seen: fmt.Sprintf("approvals have been stuck for %s: %s", age(f.Now.Sub(u.Since)), u.Why),
+		Why: "answers have no effect until then; the prompts that wait are kept in the state directory",
+		Fix: "if its folder is gone: " + a.command("apply") + "; it is put back within half a minute. Otherwise mend what this says",
 	}}
 }
 
@@ -140,7 +143,7 @@ func checkUnproven(f *Facts, a *Agent) []Finding {
 
 // checkToolsRefused: calls of tools in the last session that no rule allows.
 func checkToolsRefused(_ *Facts, a *Agent) []Finding {
-	denied := a.last().Denied
+	denied := session.StillDenied(a.last().Denied, a.Config.Permissions.Allow)
 	if len(denied) == 0 {
 		return nil
 	}
@@ -150,24 +153,63 @@ func checkToolsRefused(_ *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Code: "tools-refused", Seen: "in its last session " + session.DeniedText(denied),
-		Why: "no rule allows them, and nobody is asked: the agent does without them, or does not get its work done",
-		Fix: "to allow them, add the rules to permissions: allow: of " + a.Config.Name + ", then " + load,
+		Why: "no rule allows them, and nobody is asked: the agent works without them, or fails",
+		Fix: "to allow them, add these rules to permissions: allow: of " + a.Config.Name + ", then " + load,
 	}}
 }
 
-// checkPaused: an agent that a person has paused, and perhaps forgotten.
-func checkPaused(f *Facts, a *Agent) []Finding {
-	if a.Paused.IsZero() {
+// checkServers: servers of MCP that did not connect in the last session.
+func checkServers(_ *Facts, a *Agent) (found []Finding) {
+	for _, s := range a.last().Servers {
+		found = append(found, Finding{
+			Severity: Warning, Code: "mcp-server", Seen: "in its last session MCP server " + foreign.Text(s.Name).String() + " did not connect: " + foreign.Text(s.Why).String(),
+			Why: "its tools were not there, and prompts were done without them",
+			Fix: "start the client in " + a.Config.Dir + " and type /mcp; mend the server's command, address or login, or take it out of the client's settings",
+		})
+	}
+	return found
+}
+
+// checkStrays: prompts in the last session that came past the queue.
+func checkStrays(_ *Facts, a *Agent) []Finding {
+	strays := a.last().Strays
+	if len(strays) == 0 {
 		return nil
+	}
+	fix := "try whether the client is one that sessions can rely on: heartbeat doctor " + a.Config.Name + " --probe"
+	switch strays[len(strays)-1].By {
+	case client.Timetable:
+		fix = "look into .claude/scheduled_tasks.json, and take what Cron and ScheduleWakeup begin with out of permissions: allow: without these rules no session has a timetable"
+	case client.OtherSession:
+		fix = "look who has SendMessage in permissions: allow, and which other clients run as this user"
+	case client.Monitor:
+		fix = "take Monitor out of permissions: allow, unless it is wanted"
+	}
+	return []Finding{{
+		Severity: Warning, Code: "stray-prompt", Seen: "in its last session " + session.StraysText(strays),
+		Why: "it was done with the agent's rules, though no prompt of the queue asked for it", Fix: fix,
+	}}
+}
+
+// checkPaused: an agent, or a trigger, that a person has paused, and perhaps forgotten.
+func checkPaused(f *Facts, a *Agent) (found []Finding) {
+	for _, t := range a.PausedTriggers {
+		found = append(found, Finding{
+			Severity: Warning, Code: "paused", Seen: fmt.Sprintf("trigger %s is paused by %s for %s", t.Trigger, status.WhoPaused(t.By), age(max(0, f.Now.Sub(t.Since)))),
+			Why: "it does not fire by itself, also after a restart, until it is resumed", Fix: a.command("resume") + " --trigger " + t.Trigger,
+		})
+	}
+	if a.Paused.IsZero() {
+		return found
 	}
 	until := "until it is resumed"
 	if end := a.State.PauseEnd(f.Now); end != "" {
 		until = end + ", or until it is resumed"
 	}
-	return []Finding{{
+	return append(found, Finding{
 		Severity: Warning, Code: "paused", Seen: "paused by " + a.State.WhoPaused() + " for " + age(f.Now.Sub(a.Paused)),
 		Why: fmt.Sprintf("nothing starts %s, also after a restart, and %s", until, waits(a)), Fix: a.command("resume"),
-	}}
+	})
 }
 
 // checkPauses: pauses that no run can read.
@@ -205,6 +247,43 @@ func checkTriggers(f *Facts, a *Agent) []Finding {
 	return found
 }
 
+// checkFolders: triggers that watch folders which are not there.
+func checkFolders(_ *Facts, a *Agent) (found []Finding) {
+	for _, name := range slices.Sorted(maps.Keys(a.WatchesNothing)) {
+		path := filepath.Join(a.Config.Dir, a.WatchesNothing[name])
+		found = append(found, Finding{
+			Severity: Warning, Code: "watches-nothing", Seen: fmt.Sprintf("trigger %s watches %s, which is not there", name, path),
+			Why: "it does not fire until files come there", Fix: "mkdir -p " + settings.Quote(path) + ", or correct watch: in the file, then " + ours(a.ours, "reload"),
+		})
+	}
+	return found
+}
+
+// checkRefused: requests that webhooks refuse.
+func checkRefused(f *Facts, a *Agent) (found []Finding) {
+	for _, r := range a.State.RefusedRequests {
+		found = append(found, Finding{
+			Severity: Warning, Code: "requests-refused",
+			Seen: fmt.Sprintf("%s (since %s ago, the last %s ago)", r.Text(), age(f.Now.Sub(r.Since)), age(f.Now.Sub(r.Last))),
+			Why:  "each of them was answered with an error and makes no prompt; many services never send them again",
+			Fix:  r.Fault.Check(),
+		})
+	}
+	return found
+}
+
+// checkUnsent: prompts whose time has come, and that are not in the queue.
+func checkUnsent(f *Facts, a *Agent) []Finding {
+	u := a.State.Unsent
+	if u == nil {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "not-sent", Seen: fmt.Sprintf("prompts whose time has come (send --at) cannot be queued for %s: %s", age(f.Now.Sub(u.Since)), u.Why),
+		Why: "nothing works on them until they are queued; it is tried again", Fix: "mend what this says; " + a.command("next") + " shows them",
+	}}
+}
+
 // waits says what an agent's queue holds.
 func waits(a *Agent) string {
 	n := a.Queue.Depth.Entries
@@ -240,11 +319,14 @@ func checkFailures(f *Facts, a *Agent) []Finding {
 		return overBudget(a, s.Reason.String(), s.Until, ours(a.ours, "reload"))
 	case s.State == status.Parked:
 		parked := Finding{
-			Severity: Warning, Code: "parked", Seen: fmt.Sprintf("parked for %s: %s%s", age(f.Now.Sub(s.Since)), s.Reason, again),
+			Severity: Warning, Code: "parked", Seen: fmt.Sprintf("parked for %s: %s%s", age(f.Now.Sub(s.Since)), s.Why(), again),
 			Why: "no agent of this account works until its limit resets, and " + waits(a),
 			Fix: "wait; " + a.command("resume") + " tries at once",
 		}
-		if refused, _ := s.Refused(); refused != "" {
+		if do, stays := s.Stays(cmp.Or(a.ours, "heartbeat")); stays {
+			parked.Why = "nothing starts for it until then (resume does not lift it), and " + waits(a)
+			parked.Fix = "wait, or " + do
+		} else if refused, _ := s.Refused(); refused != "" {
 			parked.Why = refused + ": no agent of this account works until that is mended, and " + waits(a)
 			parked.Fix = a.mended(s) + a.command("resume")
 		}
@@ -287,7 +369,7 @@ func checkReplaced(f *Facts, a *Agent) []Finding {
 		seen = a.Config.Dir + " is gone while heartbeat runs it"
 	}
 	return []Finding{{
-		Severity: Error, Code: "directory-replaced", Seen: seen + hook.Numbered(f.Scheduler.PID),
+		Severity: Error, Code: "directory-replaced", Seen: seen + process.Numbered(f.Scheduler.PID),
 		Why: "what is queued there may not be seen, and nothing keeps a second heartbeat out",
 		Fix: a.command("apply") + "; if this stays, restart heartbeat run",
 	}}
@@ -306,12 +388,41 @@ func checkAnswer(f *Facts) []Finding {
 	}}
 }
 
+// checkEnded: a run that ended without anybody having wanted that.
+func checkEnded(f *Facts) []Finding {
+	p := f.LastRun
+	if p == nil || !p.Died() {
+		return nil
+	}
+	ended := Finding{
+		Severity: Error, Code: "scheduler-ended", Seen: p.Text(),
+		Why: "no schedule, watch or webhook fires, and no prompt is worked on",
+		Fix: ours(f.ours, "run") + "; as a service it is started again by itself: " + ours(f.ours, "service"),
+	}
+	if p.Once {
+		ended.Severity, ended.Why, ended.Fix = Warning, "what it had begun is recovered by the next run", ours(f.ours, "run --once")
+	}
+	return []Finding{ended}
+}
+
+// checkVersion: a run of another version than this program.
+func checkVersion(f *Facts) []Finding {
+	if f.Scheduler == nil || f.Scheduler.OtherProgram == "" {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "other-version", Seen: f.Scheduler.OtherProgram,
+		Why: "the run works as the other version does, and may not understand what a newer command asks",
+		Fix: "where the run is the older one, when it suits: " + ours(f.ours, "stop") + ", then " + ours(f.ours, "run"),
+	}}
+}
+
 // checkReachable: a run that the operator's commands cannot reach.
 func checkReachable(f *Facts, a *Agent) []Finding {
 	if by := a.Other; by != nil && !a.Scheduled {
 		return []Finding{{
 			Severity: Warning, Code: "scheduler-unreachable", Seen: by.Text(a.Config.Dir, a.Holder),
-			Why: "one directory has one consumer: what is queued there goes to that fleet's sessions, and no run of this fleet begins",
+			Why: "one directory has one consumer: what is queued there goes to that fleet's sessions, and no run of this fleet starts",
 			Fix: by.Command() + " status; take the directory out of one of the two files",
 		}}
 	}

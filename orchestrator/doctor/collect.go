@@ -16,14 +16,17 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/attempts"
 	"heartbeat/orchestrator/clients"
-	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/lastrun"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/probe"
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/workspace"
 	"heartbeat/ptyrun"
 )
@@ -44,6 +47,8 @@ type Look struct {
 	Scheduler *Scheduler
 	// Mute is a run that has the fleet and does not answer, or nil.
 	Mute *status.Mute
+	// LastRun is how the last run of the fleet has ended; nil: one has it, or none is known.
+	LastRun *lastrun.Past
 	// Doors are the addresses that the run serves, or that one could or could not open.
 	Doors []status.Door
 	// Untold are the targets that do not get their notices; Unwatched is true where
@@ -69,14 +74,21 @@ type Look struct {
 	// probed returns what the last probe of a client has found, or nil: clients.Recall
 	// where it is nil.
 	probed func(clients.Program) (*probe.Result, error)
+	// FileWarnings are what loading the fleet's file says.
+	FileWarnings []config.Problem
+	// terminals looks for pseudo-terminals: terminalsOf where it is nil.
+	terminals func() Terminals
 	// inotify reads what the machine has of it: inotifyLimits where it is nil.
 	inotify func() Inotify
 }
 
 // Scheduler is a run that answers for the fleet.
 type Scheduler struct {
-	PID    int
-	Agents []status.AgentState
+	PID     int
+	Started time.Time
+	Agents  []status.AgentState
+	// OtherProgram says that it is another version of heartbeat than this one, or is "".
+	OtherProgram string
 }
 
 // collector gathers facts; what several agents share is looked at once.
@@ -105,7 +117,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Mute: l.Mute, Doors: l.Doors, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, OldQueues: l.OldQueues, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Mute: l.Mute, LastRun: l.LastRun, Doors: l.Doors, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, OldQueues: l.OldQueues, Logins: preflight.EndingLogins(l.Agents, l.Env, c.now), Journalled: store.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
 	}
 	if c.probed == nil {
@@ -114,7 +126,12 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	if l.inotify == nil {
 		l.inotify = inotifyLimits
 	}
-	f.Inotify = l.inotify()
+	f.Inotify, f.FileWarnings = l.inotify(), l.FileWarnings
+	if l.terminals == nil {
+		l.terminals = terminalsOf
+	}
+	f.Terminals = l.terminals()
+	f.Terminals.Need = cmp.Or(l.MaxSessions, len(l.Agents))
 	run := 0
 	if l.Scheduler != nil {
 		run = l.Scheduler.PID
@@ -123,9 +140,11 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	c.zones(f)
 	f.Markers = markers(l.Env)
 	f.Leftovers = leftovers(l.StateDir)
+	f.Attempts, _ = attempts.All(l.StateDir) // checkState says that it cannot be read
 	f.Left = owner.LeftBehind(l.Agents, owner.Origin{File: l.File, StateDir: l.StateDir})
 	var paused map[string]memory.Paused
 	paused, f.PausesProblem = memory.PausedOf(l.StateDir, l.Agents)
+	pausedTriggers := memory.PausedTriggersOf(l.StateDir, l.Agents)
 	waiting := f.requests(approval.Of(l.StateDir))
 	for i, a := range l.Agents {
 		if c.Step != nil {
@@ -133,6 +152,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		}
 		seen := c.agent(a)
 		seen.approvals(waiting)
+		seen.PausedTriggers = pausedTriggers[a.Name]
 		if seen.Paused = paused[a.Name].Since; !seen.State.Paused.IsZero() {
 			seen.Paused = seen.State.Paused
 		}
@@ -218,6 +238,9 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 	}
 	a.Denied = deniedTo(cfg)
 	for _, t := range cfg.Triggers {
+		if t.Watch != nil && !a.Missing {
+			a.watches(t)
+		}
 		if t.Webhook == nil || t.Webhook.SecretFile == "" {
 			continue
 		}
@@ -227,9 +250,21 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 	}
 	c.plan(a)
 	c.settings(a)
-	a.Queue = queueOf(cfg, c.now)
+	a.Queue = queueOf(cfg, c.StateDir, c.now)
 	a.Checks = c.checksOf(cfg)
 	return a
+}
+
+// watches takes down a folder that a trigger watches and that is not there.
+func (a *Agent) watches(t config.Trigger) {
+	for _, pattern := range t.Watch.Patterns {
+		if folder := config.Absent(a.Config.Dir, pattern); folder != "" {
+			if a.WatchesNothing == nil {
+				a.WatchesNothing = map[string]string{}
+			}
+			a.WatchesNothing[t.Name] = folder
+		}
+	}
 }
 
 // stateOf is what the scheduler that runs an agent says of it, and whether the
@@ -269,7 +304,7 @@ func (c *collector) plan(a *Agent) {
 			a.Drift = append(a.Drift, fmt.Sprintf("%s (%s)", short(a.Config.Dir, i.Path), i.Change))
 		}
 	}
-	a.Foreign = p.Foreign
+	a.Foreign, a.Timed, a.Timetable = p.Foreign, p.Timed, p.Timetable
 	a.apply = func() error { return c.apply(a.Config) }
 }
 

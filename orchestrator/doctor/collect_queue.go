@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/process"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
@@ -25,14 +25,14 @@ import (
 const queueLook = 8 << 20
 
 // queueOf looks at an agent's queue without a lock, and changes nothing.
-func queueOf(a *config.Agent, now time.Time) Queue {
+func queueOf(a *config.Agent, stateDir string, now time.Time) Queue {
 	var q Queue
 	beside := filepath.Dir(a.Inbox)
 	if _, err := os.Stat(beside); errors.Is(err, fs.ErrNotExist) {
 		return q // nothing was queued yet
 	}
 	q.contents(a)
-	q.locks(a, beside)
+	q.locks(a, beside, stateDir)
 	for _, dir := range []string{a.Home, beside} {
 		q.folder(a.Dir, dir, now)
 		if a.Home == beside {
@@ -197,7 +197,7 @@ func cursorProblem(a *config.Agent, cursor, of string) string {
 	return ""
 }
 
-func (q *Queue) locks(a *config.Agent, beside string) {
+func (q *Queue) locks(a *config.Agent, beside, stateDir string) {
 	for _, name := range []string{inbox.HookLock, inbox.SessionLock} {
 		info, err := os.Lstat(filepath.Join(beside, name))
 		if err == nil && !info.Mode().IsRegular() {
@@ -215,12 +215,16 @@ func (q *Queue) locks(a *config.Agent, beside string) {
 		q.HookLockHeld = flock.Held(lock)
 	}
 	q.SessionHeld = flock.Held(filepath.Join(beside, inbox.SessionLock))
-	r, err := hook.ReadRecord(a.Home)
-	if q.RecordErr = err; r != nil {
-		q.Shim, q.Phase = r.Shim, r.Phase
-		if q.ShimAlive = session.Alive(r.Shim); q.ShimAlive {
-			q.ShimHalt = hook.HaltOf(r.Shim.PID, hook.StateOf(r.Shim.PID))
+	// One that starts has its lock before its note, and one that ends the other way round.
+	for range 20 {
+		if q.Shim = session.ShimOf(stateDir, a.Home); q.Shim.PID != 0 || !q.SessionHeld {
+			break
 		}
+		time.Sleep(50 * time.Millisecond)
+		q.SessionHeld = flock.Held(filepath.Join(beside, inbox.SessionLock))
+	}
+	if q.Shim.PID != 0 {
+		q.ShimHalt = process.HaltOf(q.Shim.PID, process.StateOf(q.Shim.PID))
 	}
 }
 

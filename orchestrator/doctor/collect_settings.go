@@ -75,8 +75,11 @@ func (c *collector) inspect(a *Agent, s *Settings, data []byte) {
 		}
 		a.Applied = a.Applied || h.Ours
 		if h.Ours || entry.Wired != nil {
-			list, _ := words(h.Command)
-			name, _ := program(list)
+			name, known := settings.Program(h.Command)
+			if !known {
+				list, _ := words(h.Command)
+				name, _ = program(list)
+			}
 			entry.Program = c.program(a.locate(name))
 		}
 		a.Hooks = append(a.Hooks, entry)

@@ -6,8 +6,12 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/process"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/attempts"
 	"heartbeat/orchestrator/clients"
+	"heartbeat/orchestrator/lastrun"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/resources"
@@ -22,8 +26,9 @@ type Facts struct {
 	// false where no run has begun a journal in the state directory.
 	Scheduler  *Scheduler
 	Journalled bool
-	// Mute is that of Look.
-	Mute *status.Mute
+	// Mute and LastRun are those of Look.
+	Mute    *status.Mute
+	LastRun *lastrun.Past
 	// Doors are the addresses that the run serves, or that one could or could not open.
 	Doors []status.Door
 	// Untold and Unwatched are those of Look.
@@ -32,6 +37,8 @@ type Facts struct {
 	Unwatched bool
 	// OldQueues are those of Look.
 	OldQueues []status.OldQueue
+	// Logins are those of the agents that end soon.
+	Logins []preflight.Ending
 	// Broken is why the fleet's file cannot be used, or nil.
 	Broken error
 	// StateProblem is why StateDir cannot be used, or nil.
@@ -57,10 +64,15 @@ type Facts struct {
 	// StateTemps are left-over temporary files in the state directory.
 	StateTemps []string
 	Inotify    Inotify
+	Terminals  Terminals
+	// FileWarnings are those of Look.
+	FileWarnings []config.Problem
 	// Limits are those of sessions that cannot be kept by the run, or by one that
 	// would be started as this was.
 	Limits    []resources.Lack
 	Leftovers []Leftover
+	// Attempts are what has ended its scheduler, and what runs.
+	Attempts []attempts.Note
 	// Left are states that agents had before the fleet was moved.
 	Left   []owner.Left
 	Agents []*Agent
@@ -108,6 +120,15 @@ type Inotify struct {
 	WatchTriggers, WaitingAgents int
 }
 
+// Terminals are the pseudo-terminals of the machine.
+type Terminals struct {
+	// None is why none could be opened, or nil.
+	None error
+	// Used and Max are how many there are, Max is 0 where the system does not tell. Need is
+	// how many sessions may live at once.
+	Used, Max, Need int
+}
+
 // Leftover is a session whose shim is gone.
 type Leftover struct {
 	session.Leftover
@@ -123,6 +144,9 @@ type Agent struct {
 	EnvProblem error
 	// SecretProblems are why secrets of webhooks cannot be read.
 	SecretProblems []SecretProblem
+	// WatchesNothing are the folders, below its dir, that its triggers watch and that are not
+	// there, by trigger.
+	WatchesNothing map[string]string
 	// Missing is true where the directory is not there yet.
 	Missing bool
 	IsHome  bool // it is the user's home
@@ -145,6 +169,8 @@ type Agent struct {
 	// Approval is what the agent waits for a person to say yes or no to, Aside what does
 	// while its queue goes on; or nil.
 	Approval, Aside *status.Approval
+	// PausedTriggers do not fire by themselves.
+	PausedTriggers []memory.PausedTrigger
 	// Paused is since when a person wants nothing started for it, or zero.
 	Paused time.Time
 	// Denied is what this user may not use of the queue, or nil.
@@ -164,6 +190,10 @@ type Agent struct {
 	Gates []string
 	// Foreign is what files in the directory tell the client beside us.
 	Foreign []preflight.Foreign
+	// Timed are prompts of the directory that the client gives itself, Timetable is
+	// true if the agent's sessions get them.
+	Timed     []preflight.Foreign
+	Timetable bool
 	// Checks say what of its work is done, as the file declares it.
 	Checks    []Check
 	configDir string // of the user's settings
@@ -238,7 +268,7 @@ type Queue struct {
 	Dead, Torn    int
 	OldestDead    time.Time
 	// Gone counts the dead letters of entries that somebody took out of the inbox, and
-	// nothing else; Missing is what nobody has filed yet of that.
+	// nothing else; Missing is the part that nobody has filed yet.
 	Gone       inbox.DeadCount
 	Missing    inbox.Gone
 	DeadBroken int // lines of the dead letters that cannot be read as records
@@ -256,15 +286,12 @@ type Queue struct {
 	BadLocks []string
 	// HookLockHeld means that it was held at each look for a second.
 	HookLockHeld bool
-	// SessionHeld means that a session's shim holds its lock; Shim is what the
-	// record says of it, ShimAlive whether it lives, ShimHalt whether something has
-	// stopped it.
+	// SessionHeld means that somebody holds the lock that a session's shim holds; Shim is the
+	// shim of a session of this fleet that lives there, ShimHalt whether something has stopped
+	// it.
 	SessionHeld bool
 	Shim        hook.Process
-	ShimAlive   bool
-	ShimHalt    hook.Halt
-	RecordErr   error
-	Phase       hook.Phase
+	ShimHalt    process.Halt
 	Temps       []string
 	Corrupt     []string
 	NoGitignore bool

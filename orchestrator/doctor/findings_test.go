@@ -10,6 +10,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/stophooks"
 )
 
@@ -56,6 +57,18 @@ func TestFindings(t *testing.T) {
 				t.Errorf("found %+v", got)
 			}
 		})
+	}
+}
+
+// TestParkedForRoomIsNotForAResume, which does not lift limits: of the file.
+func TestParkedForRoomIsNotForAResume(t *testing.T) {
+	t.Parallel()
+	for room, want := range map[bool]string{true: "wait, or raise limits: in the file, then heartbeat reload", false: "wait; heartbeat resume triage tries at once"} {
+		r := newRig(t)
+		r.published(status.AgentState{State: status.Parked, Until: time.Now().Add(time.Hour), Reason: "96% is used", LeavesRoom: room})
+		if got := find(r.findings(), "parked"); got == nil || got.Fix != want {
+			t.Errorf("leaves room: %v, found %+v", room, got)
+		}
 	}
 }
 
@@ -193,6 +206,19 @@ func hookFixtures() []fixture {
 			},
 		},
 		{
+			"scheduled-prompts", Warning, false,
+			func(r *rig) { r.put("work/.claude/scheduled_tasks.json", scheduled) },
+			func(r *rig) { r.put("work/.claude/scheduled_tasks.json", `{"tasks":[]}`) },
+		},
+		{
+			"scheduled-prompts", Warning, false,
+			func(r *rig) {
+				r.put("work/.claude/scheduled_tasks.json", "{")
+				r.agent.Settings = config.SettingsOnly
+			},
+			func(*rig) {},
+		},
+		{
 			"within-reach", Info, false,
 			func(r *rig) { r.agent.TrustDir, r.agent.Guarded = true, []string{"heartbeat.yaml"} },
 			func(r *rig) { r.agent.TrustDir = true },
@@ -283,6 +309,7 @@ func settingsFixtures() []fixture {
 			settings(localFile, `{"env":{"HEART":"x","TERM":"dumb"}}`),
 		},
 		{"settings-env", Warning, false, settings(localFile, `{"env":{"HEARTBEAT_FILE":"x"}}`), settings(localFile, `{"env":{}}`)},
+		{"settings-env", Warning, false, settings(localFile, `{"env":{"CLAUDE_CODE_RETRY_WATCHDOG_MAX_WAIT_MS":"1"}}`), settings(localFile, `{"env":{}}`)},
 		{"settings-env", Warning, false, settings(localFile, `{"env":{"CLAUDECODE":"1"}}`), settings(localFile, `{"env":{}}`)},
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/state"
 )
 
 func queueFixtures() []fixture {
@@ -93,8 +95,7 @@ func (r *rig) record(alive bool) {
 
 func (r *rig) recordOf(shim hook.Process) {
 	r.t.Helper()
-	rec := &hook.Record{Version: 1, Terms: hook.Terms{Agent: "triage", Inbox: r.agent.Inbox}, Phase: hook.Turn, Shim: shim}
-	r.queue(func(q *inbox.Held) error { return hook.Under(q, rec, r.agent.Home).Save() })
+	r.must(state.Save(filepath.Join(r.state, "live", "s.json"), session.Leftover{Agent: "triage", Session: "s", Shim: shim, Home: r.agent.Home}))
 }
 
 func lockFixtures() []fixture {
@@ -124,11 +125,6 @@ func lockFixtures() []fixture {
 			"session-without-run", Warning, false,
 			func(r *rig) { r.hold(lock(r, inbox.SessionLock)); r.record(true) },
 			func(r *rig) { r.hold(lock(r, inbox.SessionLock)); r.record(true); r.hold(r.agent.Dir) },
-		},
-		{
-			"session-record", Error, false,
-			func(r *rig) { r.put("work/.heartbeat/session.json", "{") },
-			func(r *rig) { r.record(false) },
 		},
 		{
 			"stale-files", Info, true,

@@ -13,14 +13,18 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
+	"heartbeat/sources/webhook"
 )
 
 // published makes a run hold the directory and say st of the agent.
@@ -28,7 +32,7 @@ func (r *rig) published(st status.AgentState) {
 	r.t.Helper()
 	st.Agent, st.Since = "triage", time.Now().Add(-time.Minute)
 	r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), st))
-	r.put("state/journal.jsonl", "")
+	r.put("state/"+store.Name, "")
 	r.hold(r.agent.Dir)
 }
 
@@ -97,6 +101,13 @@ func runFixtures() []fixture {
 			},
 		},
 		{
+			"mcp-server", Warning, false,
+			func(r *rig) {
+				r.published(status.AgentState{State: status.Idle, Servers: []session.Server{{Name: "mail", Why: "Connection closed"}}})
+			},
+			func(r *rig) { r.published(status.AgentState{State: status.Idle}) },
+		},
+		{
 			"tools-refused", Warning, false,
 			func(r *rig) {
 				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Idle, Denied: []session.Denied{{Rule: "Bash(git *)", Times: 2}}}))
@@ -104,6 +115,13 @@ func runFixtures() []fixture {
 			func(r *rig) {
 				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Idle}))
 			},
+		},
+		{
+			"stray-prompt", Warning, false,
+			func(r *rig) {
+				r.published(status.AgentState{State: status.Idle, Strays: []session.Stray{{Number: 1, By: client.Timetable, Prompt: "send it to me"}}})
+			},
+			func(r *rig) { r.published(status.AgentState{State: status.Idle}) },
 		},
 		{ // and it works on: it was said to be held
 			"queue-lost", Error, false,
@@ -158,6 +176,17 @@ func runFixtures() []fixture {
 			func(r *rig) { r.put("state/paused.json", `{"since":{"triage":"2026-01-01T00:00:00Z"}}`) },
 			func(r *rig) { r.put("state/paused.json", `{"since":{"builder":"2026-01-01T00:00:00Z"}}`) },
 		},
+		{ // one trigger
+			"paused", Warning, false,
+			func(r *rig) {
+				r.agent.Triggers = []config.Trigger{{Name: "poll-1", Poll: &config.PollTrigger{Command: []string{"true"}}}}
+				r.put("state/triggers/triage.json", `{"triggers":[{"kind":"poll","name":"poll-1","key":"poll-1","paused":{"since":"2026-01-01T00:00:00Z"}}]}`)
+			},
+			func(r *rig) {
+				r.agent.Triggers = []config.Trigger{{Name: "poll-1", Poll: &config.PollTrigger{Command: []string{"true"}}}}
+				r.put("state/triggers/triage.json", `{"triggers":[{"kind":"poll","name":"poll-1","key":"poll-1"}]}`)
+			},
+		},
 		{
 			"trigger-fails", Warning, false,
 			func(r *rig) {
@@ -166,6 +195,22 @@ func runFixtures() []fixture {
 			func(r *rig) { // of a run that has ended
 				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{Failing: []firing.Failing{{Trigger: "poll-1"}}}))
 			},
+		},
+		{
+			"not-sent", Warning, false,
+			func(r *rig) {
+				r.published(status.AgentState{State: status.Idle, Unsent: &status.Unable{Since: time.Now(), Why: "the queue is full: 1 of 1"}})
+			},
+			func(r *rig) { // of a run that has ended
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{Unsent: &status.Unable{Why: "x"}}))
+			},
+		},
+		{
+			"requests-refused", Warning, false,
+			func(r *rig) {
+				r.published(status.AgentState{State: status.Idle, RefusedRequests: []firing.RefusedRequests{{Trigger: "issues", Refused: memory.Refused{Sender: "GitHub", Fault: webhook.WrongSignature, Times: 8}}}})
+			},
+			func(r *rig) { r.published(status.AgentState{State: status.Idle}) },
 		},
 		{ // of a run that has ended: the next one begins anew
 			"held", Error, false,
@@ -239,12 +284,12 @@ func runFixtures() []fixture {
 		{
 			"state-directory-gone", Error, false,
 			func(r *rig) { r.hold(r.agent.Dir) },
-			func(r *rig) { r.hold(r.agent.Dir); r.put("state/journal.jsonl", "") },
+			func(r *rig) { r.hold(r.agent.Dir); r.put("state/"+store.Name, "") },
 		},
 		{
 			"scheduler-unreachable", Warning, false,
-			func(r *rig) { r.hold(r.agent.Dir); r.put("state/journal.jsonl", "") },
-			func(r *rig) { r.hold(r.agent.Dir); r.put("state/journal.jsonl", ""); r.answering() },
+			func(r *rig) { r.hold(r.agent.Dir); r.put("state/"+store.Name, "") },
+			func(r *rig) { r.hold(r.agent.Dir); r.put("state/"+store.Name, ""); r.answering() },
 		},
 		{ // another fleet's run: no state directory is gone
 			"scheduler-unreachable", Warning, false,
@@ -272,12 +317,9 @@ func TestWhatStandsInPlaceOfAQueueIsToBeMovedAway(t *testing.T) {
 		a := f.Agents[0]
 		a.Config.Inbox = "/agents/a/.heartbeat/inbox.jsonl"
 		a.Queue = Queue{Err: fmt.Errorf("cannot open it: %w", err)}
-		if errors.Is(err, durable.ErrNotFolder) {
-			a.Queue.RecordErr = a.Queue.Err
-		}
 		var fixes []string
 		for _, found := range Examine(f) {
-			if found.Code == "queue-unreadable" || found.Code == "session-record" {
+			if found.Code == "queue-unreadable" {
 				fixes = append(fixes, found.Fix)
 			}
 		}
@@ -307,17 +349,17 @@ func TestTheFileThatCannotBeReadIsToBeMovedAway(t *testing.T) {
 }
 
 // TestPermissionErrorsAreNoDamage (found by a user: of a folder of mode 000
-// doctor said to remove the session record and to correct the inbox).
+// doctor said to correct the inbox).
 func TestPermissionErrorsAreNoDamage(t *testing.T) {
 	t.Parallel()
 	denied := &fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}
 	f := healthyFacts()
 	a := f.Agents[0]
 	a.Applied = true
-	a.Queue = Queue{Err: denied, RecordErr: denied, CursorProblem: "permission denied", DeadBroken: 1}
+	a.Queue = Queue{Err: denied, CursorProblem: "permission denied", DeadBroken: 1}
 	a.Unwired = errors.New("permission denied")
 	for _, found := range Examine(f) {
-		if (found.Code == "queue-unreadable" || found.Code == "session-record") && !strings.Contains(found.Fix, "chmod, chown") {
+		if found.Code == "queue-unreadable" && !strings.Contains(found.Fix, "chmod, chown") {
 			t.Errorf("without a known culprit: %+v", found)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"heartbeat/ptyrun"
 )
 
 // networks are the file systems that lie on another machine or in another
@@ -45,6 +47,19 @@ func volumeOf(dir string) Volume {
 		v.Unwritable = err.Error()
 	}
 	return v
+}
+
+// terminalsOf tries to open a pseudo-terminal, and reads how many there are (pts(4)).
+func terminalsOf() Terminals {
+	read := func(name string) int {
+		data, err := os.ReadFile("/proc/sys/kernel/pty/" + name)
+		n, convErr := strconv.Atoi(strings.TrimSpace(string(data)))
+		if err != nil || convErr != nil {
+			return 0
+		}
+		return n
+	}
+	return Terminals{None: ptyrun.CheckTerminal(), Used: read("nr"), Max: read("max")}
 }
 
 // inotifyLimits reads the limits of inotify(7) for this user and what its

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"heartbeat/ptyrun"
 )
 
 // volumeOf tells only whether the directory can be written to.
@@ -19,5 +21,7 @@ func volumeOf(dir string) Volume {
 	}
 	return v
 }
+
+func terminalsOf() Terminals { return Terminals{None: ptyrun.CheckTerminal()} }
 
 func inotifyLimits() Inotify { return Inotify{} }

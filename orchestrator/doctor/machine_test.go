@@ -12,8 +12,11 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/attempts"
+	"heartbeat/orchestrator/lastrun"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
@@ -54,7 +57,23 @@ func machineFixtures() []made {
 	}
 	inotify := func(in Inotify) func(f *Facts) { return func(f *Facts) { in.Known = true; f.Inotify = in } }
 	none := func(*Facts) {}
+	ended := func(p lastrun.Past) func(f *Facts) { return func(f *Facts) { f.LastRun = &p } }
+	warned := func(key string) func(f *Facts) {
+		return func(f *Facts) {
+			f.FileWarnings = []config.Problem{{File: "heartbeat.yaml", Line: 7, Column: 22, Key: key, Message: "./nope.sh is not there"}}
+		}
+	}
+	terminals := func(t Terminals) func(f *Facts) { return func(f *Facts) { f.Terminals = t } }
 	return []made{
+		{"scheduler-ended", Error, ended(lastrun.Past{How: lastrun.Killed}), ended(lastrun.Past{How: lastrun.Stopped, Why: lastrun.BySignal})},
+		{"scheduler-ended", Error, ended(lastrun.Past{How: lastrun.Failed}), none},
+		{"scheduler-ended", Warning, ended(lastrun.Past{How: lastrun.Killed, Once: true}), ended(lastrun.Past{How: lastrun.Finished, Once: true})},
+		{"other-version", Warning, func(f *Facts) { f.Scheduler = &Scheduler{OtherProgram: "the scheduler is heartbeat v1"} }, func(f *Facts) { f.Scheduler = &Scheduler{} }},
+		{"file-warning", Warning, warned("agents.a.trigger.poll[0]"), warned("agents.another.trigger.poll[0]")},
+		{"file-warning", Warning, warned("defaults.command"), none},
+		{"no-terminal", Error, terminals(Terminals{None: ptyrun.ErrPTY}), terminals(Terminals{Used: 3, Max: 8, Need: 5})},
+		{"no-terminal", Error, terminals(Terminals{None: ptyrun.ErrPTY, Used: 8, Max: 8}), none},
+		{"no-terminal", Warning, terminals(Terminals{Used: 4, Max: 8, Need: 5}), none},
 		{"network-file-system", Error, volume(func(v *Volume) { v.Network = "NFS" }), none},
 		{"network-file-system", Warning, volume(func(v *Volume) { v.Fuse = true }), none},
 		{"network-file-system", Error, func(f *Facts) { f.State.Network = "SMB" }, none},
@@ -81,10 +100,12 @@ func machineFixtures() []made {
 				f.Agents[0].SecretProblems = []SecretProblem{{Trigger: "t", File: "/x/it's", Err: errors.New("cannot read its secret")}}
 			}, none,
 		},
+		{"watches-nothing", Warning, func(f *Facts) { f.Agents[0].WatchesNothing = map[string]string{"t": "incomming"} }, none},
 		{"no-answer", Error, func(f *Facts) { f.Mute = &status.Mute{PID: 7, State: "T"} }, none},
 		{"target-fails", Warning, func(f *Facts) { f.Untold = []status.Untold{{Target: "phone", Why: "it answers 500"}} }, none},
 		{"ping-fails", Warning, func(f *Facts) { f.Unpinged = &status.Unpinged{Why: "it answers 500"} }, none},
 		{"old-queue", Warning, func(f *Facts) { f.OldQueues = []status.OldQueue{{Agent: "a", Inbox: "/x/inbox.jsonl", Prompts: 1}} }, none},
+		{"login-ends", Warning, func(f *Facts) { f.Logins = []preflight.Ending{{File: "/x", At: f.Now, Fix: "run claude"}} }, none},
 		{"not-watched", Info, func(f *Facts) { f.Unwatched = true }, none},
 		{"time-zone", Warning, func(f *Facts) { f.TZ, f.BadTZ = "Europe/Rom", "unknown" }, func(f *Facts) { f.TZ = "Europe/Rome" }},
 		{"time-zone", Warning, cron(time.Local), cron(time.UTC)},
@@ -105,6 +126,14 @@ func machineFixtures() []made {
 			"no-limits", Error, func(f *Facts) {
 				f.Limits = []resources.Lack{{Why: &ptyrun.NoLimitsError{Why: "x", Cure: "y"}, Required: []string{"a"}}}
 			}, none,
+		},
+		{
+			"ends-scheduler", Error, func(f *Facts) {
+				f.Attempts = []attempts.Note{{Work: attempts.Work{Kind: attempts.Check, Agent: "a"}, Times: 5, Last: f.Now}}
+			}, func(f *Facts) { // it runs now, and has killed none
+				f.Attempts = []attempts.Note{{Work: attempts.Work{Kind: attempts.Poll, Agent: "a"}, Times: 1, Last: f.Now}}
+				f.Scheduler = &Scheduler{}
+			},
 		},
 		{
 			"leftover-session", Warning, func(f *Facts) { f.Leftovers = []Leftover{{Processes: []int{7}}} }, none,

@@ -13,7 +13,7 @@ func TestWhoIsNotTold(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	found := Examine(&Facts{Now: now, Unwatched: true, LocalZone: true, Untold: []status.Untold{{Target: "phone", Since: now.Add(-2 * time.Hour), Why: "connection refused"}}})
-	if got := find(found, "target-fails"); got == nil || got.Severity != Warning || !strings.Contains(got.Seen, "phone has had no notices for 2h: connection refused") || got.Fix != "heartbeat notify test phone" {
+	if got := find(found, "target-fails"); got == nil || got.Severity != Warning || !strings.Contains(got.Seen, "notices to phone have failed for 2h: connection refused") || got.Fix != "heartbeat notify test phone" {
 		t.Errorf("%+v", found)
 	}
 	pinged := Examine(&Facts{Now: now, LocalZone: true, Unpinged: &status.Unpinged{Since: now.Add(-time.Hour), Why: "404"}})

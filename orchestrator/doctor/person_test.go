@@ -45,7 +45,7 @@ func TestWhatWaitsAsideHoldsUpNothing(t *testing.T) {
 			if got == nil {
 				t.Fatal("it is not said")
 			}
-			if keeps := strings.Contains(got.Why, "nothing starts"); keeps != c.keeps || strings.Contains(got.Seen, "aside") == c.keeps {
+			if keeps := strings.Contains(got.Why, "stands still"); keeps != c.keeps || strings.Contains(got.Seen, "aside") == c.keeps {
 				t.Errorf("%s: %s", got.Seen, got.Why)
 			}
 		})

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/clients"
 	"heartbeat/orchestrator/probe"
 	"heartbeat/orchestrator/workspace"
@@ -145,6 +145,9 @@ const (
 	managedFile = "etc/managed-settings.json"
 )
 
+// scheduled is a file of prompts that the client gives itself.
+const scheduled = `{"tasks":[{"id":"a","cron":"* * * * *","prompt":"look at the mail"}]}`
+
 // edit changes the applied settings of the project.
 func (r *rig) edit(change func(s map[string]any)) {
 	r.t.Helper()
@@ -177,8 +180,11 @@ func (r *rig) hook() string {
 	r.t.Helper()
 	h, err := workspace.FindHook(r.self, r.state)
 	r.must(err)
-	words := strings.Fields(h.Command)
-	return strings.Trim(words[len(words)-2], "'")
+	binary, ours := settings.Program(h.Command)
+	if !ours {
+		r.t.Fatalf("%q is not known as ours", h.Command)
+	}
+	return binary
 }
 
 func (r *rig) look() Look {
@@ -194,7 +200,8 @@ func (r *rig) look() Look {
 	}
 	machine := func() Inotify { return Inotify{} } // other tests look at this one's
 	probed := func(clients.Program) (*probe.Result, error) { return r.probed, nil }
-	return Look{inotify: machine, probed: probed, Scheduler: r.scheduler, Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env, Managed: filepath.Join(r.dir, "etc")}
+	terminals := func() Terminals { return Terminals{} }
+	return Look{inotify: machine, terminals: terminals, probed: probed, Scheduler: r.scheduler, Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env, Managed: filepath.Join(r.dir, "etc")}
 }
 
 func (r *rig) facts() *Facts {

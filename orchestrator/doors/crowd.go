@@ -4,19 +4,20 @@ import (
 	"net"
 	"net/http"
 
-	"heartbeat/ptyrun/peer"
+	"heartbeat/ptyrun/lobby"
 )
 
-// Browsers keep their connections open, and one for each page that shows what changes.
-// They have a bound of their own, so that they do not keep webhooks out, and each
-// client has a share of it, so that no stranger takes it all. Who is on this machine,
-// and proxies before the page, speak for many.
+// Browsers with a token keep their connections open, and one for each page that shows what
+// changes. They have a floor of their own, so that they do not keep webhooks out, and nobody
+// without a token keeps them out; each client has a share of it. Who is on this machine, and
+// proxies before the page, speak for many.
 const mostBrowsers, mostOfBrowser = 512, 96
 
-// page answers for the page, on a connection that has moved to the browsers.
+// page answers for the page, on a connection that has moved to the browsers if it has
+// shown a token. Who has none gets an answer and no place of theirs.
 func (d *Doors) page(w http.ResponseWriter, r *http.Request) {
-	conn, ok := peer.From(r.Context()).(*counted)
-	if !ok || !conn.moves(&d.crowd, d.opt.Page) {
+	conn := lobby.Of(r.Context())
+	if conn == nil || d.opt.Page.Knows(r) && !d.joins(conn) {
 		w.Header().Set("Connection", "close")
 		w.Header().Set("Retry-After", "30")
 		refuse(w, http.StatusServiceUnavailable, "too many browsers are connected")
@@ -25,30 +26,14 @@ func (d *Doors) page(w http.ResponseWriter, r *http.Request) {
 	d.opt.Page.ServeHTTP(w, r)
 }
 
-// moves has a connection count as a browser's from now on, and reports whether there
-// is room.
-func (c *counted) moves(to *floor, p Page) bool {
-	from, share := clientOf(c.RemoteAddr()), mostOfBrowser
-	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
-	if !from.IsValid() || ok && p.Trusts(tcp.AddrPort().Addr()) {
+// joins has a connection count as a browser's from now on, and reports whether there is
+// room.
+func (d *Doors) joins(conn *lobby.Conn) bool {
+	from, share := lobby.ClientOf(conn.RemoteAddr()), mostOfBrowser
+	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !from.IsValid() || ok && d.opt.Page.Trusts(tcp.AddrPort().Addr()) {
 		share = mostBrowsers
 	}
-	c.mu.Lock()
-	if c.moved || c.closed {
-		c.mu.Unlock()
-		return c.moved
-	}
-	ended, _, ok := to.enters(c, from, share)
-	if !ok {
-		c.mu.Unlock()
-		return false
-	}
-	leave := c.leave
-	c.leave, c.moved = func() { to.leaves(c) }, true
-	c.mu.Unlock()
-	leave()
-	if ended != nil {
-		_ = ended.Close()
-	}
-	return true
+	conn.Proves()
+	return conn.Moves(&d.crowd, from, share)
 }

@@ -14,10 +14,11 @@ import (
 	"heartbeat/config"
 )
 
-// pages is a page that trusts nobody.
+// pages is a page that trusts nobody, and knows who says so.
 type pages struct{ http.Handler }
 
-func (pages) Trusts(netip.Addr) bool { return false }
+func (pages) Trusts(netip.Addr) bool     { return false }
+func (pages) Knows(r *http.Request) bool { return r.Header.Get("Cookie") == "known" }
 
 // TestBrowsersDoNotKeepWebhooksOut: more of them than there is room for connections
 // stay connected, and a webhook is answered. Forms of pages are let through to the page,
@@ -35,7 +36,7 @@ func TestBrowsersDoNotKeepWebhooksOut(t *testing.T) {
 		l.must(err)
 		t.Cleanup(func() { _ = conn.Close() })
 		l.must(conn.SetDeadline(time.Now().Add(time.Minute)))
-		_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 0\r\n\r\n", method, path)
+		_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\nCookie: known\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 0\r\n\r\n", method, path)
 		l.must(err)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		l.must(err)
@@ -43,7 +44,7 @@ func TestBrowsersDoNotKeepWebhooksOut(t *testing.T) {
 		l.must(err)
 		return conn, res.StatusCode, string(body)
 	}
-	for range usual.room.served + 5 {
+	for range usual.room.Served + 5 {
 		if _, code, body := ask("GET", "/page/"); code != http.StatusOK || body != "page GET" {
 			t.Fatal(code, body)
 		}
@@ -64,45 +65,5 @@ func TestBrowsersDoNotKeepWebhooksOut(t *testing.T) {
 	l.state("")
 	if _, code, _ := ask("GET", "/page/"); code != http.StatusNotFound {
 		t.Errorf("a page that is not served: %d", code)
-	}
-}
-
-func TestTheCrowdIsBounded(t *testing.T) {
-	t.Parallel()
-	c := floor{most: mostBrowsers}
-	one := netip.MustParsePrefix("192.0.2.1/32")
-	enters := func(from netip.Prefix, share int) (*counted, bool) {
-		conn := newCounted(&stranger{})
-		conn.busy.Store(true)
-		ended, _, ok := c.enters(conn, from, share)
-		if ended != nil {
-			t.Error("one that is being answered makes room")
-		}
-		return conn, ok
-	}
-	var in []*counted
-	for range mostOfBrowser {
-		conn, ok := enters(one, mostOfBrowser)
-		if !ok {
-			t.Fatal("there is room")
-		}
-		in = append(in, conn)
-	}
-	if _, ok := enters(one, mostOfBrowser); ok {
-		t.Error("one client has more than its share")
-	}
-	for range mostBrowsers - mostOfBrowser {
-		if _, ok := enters(netip.Prefix{}, mostBrowsers); !ok {
-			t.Fatal("there is room")
-		}
-	}
-	if _, ok := enters(netip.Prefix{}, mostBrowsers); ok {
-		t.Error("there are too many")
-	}
-	for _, conn := range in {
-		c.leaves(conn)
-	}
-	if _, ok := enters(one, mostOfBrowser); !ok || len(c.by) != 2 {
-		t.Error("who has left takes room")
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/status"
+	"heartbeat/ptyrun/lobby"
 )
 
 // Options say what is served.
@@ -37,13 +38,16 @@ type Page interface {
 	// Trusts reports whether an address is a proxy before the page, which speaks for
 	// many.
 	Trusts(netip.Addr) bool
+	// Knows reports whether who sends a request may look. A wrong token is no try here: the
+	// page itself counts it.
+	Knows(*http.Request) bool
 }
 
 // Doors are the addresses of a run.
 type Doors struct {
 	opt    Options
 	limits limits
-	crowd  floor
+	crowd  lobby.Floor
 
 	// changing is held while addresses are opened and closed, which may take as long as
 	// an answer.
@@ -72,7 +76,7 @@ type door struct {
 
 // New returns doors that are closed.
 func New(opt Options) *Doors {
-	return &Doors{opt: opt, limits: usual, crowd: floor{most: mostBrowsers}}
+	return &Doors{opt: opt, limits: usual, crowd: lobby.Floor{Most: mostBrowsers}}
 }
 
 // Run serves at the addresses that Set says until ctx ends, and then closes them.

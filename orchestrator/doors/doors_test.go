@@ -31,6 +31,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/status"
+	"heartbeat/ptyrun/lobby"
 	"heartbeat/sources"
 )
 
@@ -42,6 +43,7 @@ type lab struct {
 	dir   string
 	cfg   *config.Agent
 	fires *firing.Firing
+	hooks *firing.Triggers
 	doors *Doors
 	log   *slog.Logger
 
@@ -74,9 +76,10 @@ func newLab(t *testing.T) *lab {
 		Environment: func(a *config.Agent) ([]string, error) { return a.Environ(os.Environ()) },
 	})
 	l.fires.Start(ctx)
-	l.fires.Of("a", memory.Identity{Key: "a"}, l).Set(ctx, l.cfg)
+	l.hooks = l.fires.Of("a", memory.Identity{Key: "a"}, l)
+	l.hooks.Set(ctx, l.cfg)
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") })
-	l.doors = New(Options{Webhooks: Webhooks(l.fires.Webhook, l.log), Metrics: metrics, Log: l.log})
+	l.doors = New(Options{Webhooks: Webhooks(l.fires.Webhook), Metrics: metrics, Log: l.log})
 	l.doors.limits.again = 20 * time.Millisecond
 	around.Go(func() { l.doors.Run(ctx) })
 	t.Cleanup(func() { cancel(); around.Wait() })
@@ -92,6 +95,7 @@ func (l *lab) must(err error) {
 
 func (l *lab) InTurn(time.Time) bool                     { return false }
 func (l *lab) TriggersFail(f []firing.Failing)           { l.failing = f }
+func (l *lab) RequestsRefused()                          {}
 func (l *lab) Holds(*config.Agent, string) (bool, error) { return false, nil }
 
 func (l *lab) Down() string {
@@ -172,11 +176,13 @@ func (l *lab) ask(method, path, body string, pairs ...string) (code int, answer 
 	return res.StatusCode, answer, res.Header
 }
 
-func signed(body string) string {
+func macOf(text string) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(body))
-	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
 }
+
+func signed(body string) string { return "sha256=" + hex.EncodeToString(macOf(body)) }
 
 func TestAnswers(t *testing.T) {
 	t.Parallel()
@@ -202,6 +208,10 @@ func TestAnswers(t *testing.T) {
 		{name: "not wanted", path: "/github", body: `{}`, headers: []string{hub, signed(`{}`)}, code: 200, outcome: firing.Declined},
 		{name: "the gate says no", path: "/gated", body: `{}`, code: 200, outcome: firing.Declined},
 		{name: "no JSON", path: "/github", body: `x`, headers: []string{hub, signed(`x`)}, code: 400, outcome: firing.Unreadable},
+		{name: "compressed", path: "/github", body: "\x1f\x8b", headers: []string{"Authorization", "Bearer " + secret, "Content-Encoding", "gzip"}, code: 415, outcome: firing.Encoded},
+		{name: "compressed, of a stranger", path: "/github", body: "\x1f\x8b", headers: []string{"Content-Encoding", "gzip"}, code: 401, outcome: firing.Refused},
+		{name: "another charset", path: "/open", body: "{\"text\":\"\xe9\"}", headers: []string{"Content-Type", "application/json; charset=latin1"}, code: 415, outcome: firing.Encoded},
+		{name: "a form", path: "/open", body: "payload=%7B%22text%22%3A%22x%22%7D", headers: []string{"Content-Type", "application/x-www-form-urlencoded", id, "d-form"}, code: 202, outcome: firing.Queued},
 		{name: "a field is missing", path: "/open", body: `{"texts": "x"}`, code: 422, outcome: firing.Unfit},
 		{name: "no such path", path: "/nowhere", body: `{}`, code: 404, outcome: firing.Refused},
 		{name: "no such path, for a long body", path: "/nowhere", body: strings.Repeat("x", 200_000), code: 404, outcome: firing.Refused},
@@ -240,7 +250,7 @@ func TestAnswers(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	if len(l.letters) != 3 || l.letters[0].ID != "a/github@d-1" || l.letters[0].Prompt != "Issue 17" || l.letters[0].Source != "a/github@d-1" {
+	if len(l.letters) != 4 || l.letters[0].ID != "a/github@d-1" || l.letters[0].Prompt != "Issue 17" || l.letters[0].Source != "a/github@d-1" {
 		t.Errorf("queued %+v", l.letters)
 	}
 }
@@ -276,6 +286,34 @@ func TestAnAgentThatIsDownTakesNoRequests(t *testing.T) {
 		l.goesDown("")
 		ask("d-2", 202)
 	}
+}
+
+// TestAPausedWebhookIsAskedAgain: it refuses what is new, and has what it has; the agent's
+// other webhooks take requests.
+func TestAPausedWebhookIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.doors.Set([]config.Listen{l.socket("s")})
+	l.state("")
+	ask := func(id string, want int) (reply, http.Header) {
+		t.Helper()
+		code, answer, h := l.ask(http.MethodPost, "/open", `{"text": "x"}`, "X-GitHub-Delivery", id)
+		if code != want {
+			t.Errorf("%s: %d %+v, want %d", id, code, answer, want)
+		}
+		return answer, h
+	}
+	ask("d-1", 202)
+	l.must(l.hooks.Pause(t.Context(), l.cfg, "open", memory.Paused{Since: time.Now()}))
+	if a, h := ask("d-2", 503); a.Reason != "the trigger is paused; ask again later" || h.Get("Retry-After") == "" || len(l.failing) > 0 {
+		t.Errorf("%+v, %v, failing %v", a, h, l.failing)
+	}
+	ask("d-1", 200)
+	if code, answer, _ := l.ask(http.MethodPost, "/gated", "{}"); code == 503 {
+		t.Errorf("another webhook: %d %+v", code, answer)
+	}
+	l.must(l.hooks.Resume(t.Context(), l.cfg, "open"))
+	ask("d-2", 202)
 }
 
 func TestWhatCannotBeQueuedIsAskedForAgain(t *testing.T) {
@@ -321,7 +359,7 @@ func TestAnAddressIsOpenedAgain(t *testing.T) {
 	s := l.socket("s")
 	l.must(os.WriteFile(s.Address, []byte("precious"), 0o600))
 	l.doors.Set([]config.Listen{s})
-	l.state("a file that is no socket stands in its place")
+	l.state("a file that is not a socket stands in its place")
 	l.must(os.Remove(s.Address))
 	l.state("")
 	l.must(os.Remove(s.Address)) // as a clean-up does
@@ -338,9 +376,9 @@ func TestAnAddressIsOpenedAgain(t *testing.T) {
 	other.Set([]config.Listen{s})
 	testbed.Await(testbed.Patience, func() bool {
 		all := other.State()
-		return len(all) == 1 && strings.Contains(all[0].Problem, "address already in use")
+		return len(all) == 1 && strings.Contains(all[0].Problem, "another program uses it")
 	})
-	if all := other.State(); len(all) != 1 || !strings.Contains(all[0].Problem, "in use") {
+	if all := other.State(); len(all) != 1 || !strings.Contains(all[0].Problem, "another program") {
 		t.Errorf("one that is served: %+v", all)
 	}
 	cancel()
@@ -390,8 +428,8 @@ func TestAddressesOfAReload(t *testing.T) {
 	l.must(err)
 	port := config.Listen{Network: "tcp", Address: free.Addr().String(), Serves: []config.Service{config.ServesWebhooks}}
 	l.doors.Set([]config.Listen{port})
-	l.state("in use")
-	if all := Foresee([]config.Listen{port, l.socket("x")}); len(all) != 2 || !strings.Contains(all[0].Problem, "in use") || all[1].Problem != "" {
+	l.state("another program")
+	if all := Foresee([]config.Listen{port, l.socket("x")}); len(all) != 2 || !strings.Contains(all[0].Problem, "another program") || all[1].Problem != "" {
 		t.Errorf("foreseen: %+v", all)
 	}
 	l.must(free.Close())
@@ -498,7 +536,7 @@ func TestMetricsWithASecret(t *testing.T) {
 func TestClientsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	few := limits{header: 700 * time.Millisecond, read: 1400 * time.Millisecond, write: 5 * time.Second, idle: 300 * time.Millisecond, end: 5 * time.Second, room: room{served: 3, ofOne: 3, waiting: 3, waitingOfOne: 3}}
+	few := limits{header: 700 * time.Millisecond, read: 1400 * time.Millisecond, write: 5 * time.Second, idle: 300 * time.Millisecond, end: 5 * time.Second, room: lobby.Room{Served: 3, OfOne: 3, Waiting: 3, WaitingOfOne: 3}}
 	// each client has a server of its own: they take their time beside each other
 	t.Run("beside each other", func(t *testing.T) {
 		for name, begins := range badClients {
@@ -600,16 +638,26 @@ func isHeard(dial func() net.Conn) bool {
 	return false
 }
 
-// TestOnlyThePageTakesForms: where it is not served, its paths are as all others.
-func TestOnlyThePageTakesForms(t *testing.T) {
+// TestPagesReachNoWebhook, nor anything else that our own page does not answer.
+func TestPagesReachNoWebhook(t *testing.T) {
 	t.Parallel()
-	for page, want := range map[bool]int{false: http.StatusForbidden, true: http.StatusOK} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, config.PagePath+"hook", http.NoBody)
+	l := newLab(t)
+	for name, tt := range map[string]struct {
+		serves config.Service
+		path   string
+		want   int
+	}{
+		"a webhook":         {config.ServesWebhooks, "/open", http.StatusForbidden},
+		"metrics":           {config.ServesMetrics, "/metrics", http.StatusForbidden},
+		"where nothing is":  {config.ServesMetrics, "/page/hook", http.StatusForbidden},
+		"no webhook's path": {config.ServesWebhooks, "/page/hook", http.StatusForbidden},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, tt.path, http.NoBody)
 		r.Header.Set("Origin", "https://evil.example")
 		w := httptest.NewRecorder()
-		noPages(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), page).ServeHTTP(w, r)
-		if w.Code != want {
-			t.Errorf("the page is served: %v, answered with %d", page, w.Code)
+		l.doors.handler(config.Listen{Serves: []config.Service{tt.serves}}).ServeHTTP(w, r)
+		if w.Code != tt.want {
+			t.Errorf("%s: answered with %d, want %d", name, w.Code, tt.want)
 		}
 	}
 }

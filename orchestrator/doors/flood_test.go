@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,7 +18,7 @@ import (
 	"heartbeat/internal/testbed"
 )
 
-// TestSilentConnectionsCloseOutNobody: 300 connections that keep an address waiting, in
+// TestSilentConnectionsCloseOutNobody: 700 connections that keep an address waiting, in
 // any way and on any network, and that are opened again as soon as they are ended, and a
 // client beside them that is answered each time by all that is served. None of them is ever
 // ended for its silence: a client that had to wait for that would not be answered.
@@ -30,14 +31,29 @@ func TestSilentConnectionsCloseOutNobody(t *testing.T) {
 		{"tcp", "POST /open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"},
 		{"unix", "GET /page/ HTTP/1.1\r\nHost: localhost\r\n\r\n"},
 		{"tcp", "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+		{"tcp", unread},
+		{"unix", unread},
 	} {
 		t.Run(flood.network, func(t *testing.T) { flooded(t, flood.network, flood.says) })
 	}
 }
 
+// flood is how many connections there are.
+const flood = 700
+
+// unread asks again and again, and reads no answer.
+const unread = "GET /page/unread HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
 func flooded(t *testing.T, network, says string) {
-	l := newLab(t)
-	l.doors.opt.Page = pages{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "page") })}
+	l, large := newLab(t), make([]byte, 8<<20)
+	l.doors.opt.Page = pages{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Cookie") == "" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		if r.URL.Path == "/page/unread" {
+			_, _ = w.Write(large)
+		}
+	})}
 	at := config.Listen{Network: network, Address: filepath.Join(l.dir, "s"), Mode: 0o600}
 	if network == "tcp" {
 		port, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,7 +77,7 @@ func flooded(t *testing.T, network, says string) {
 		}
 		return conn, err
 	}
-	for range 300 {
+	for range flood {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				conn, err := dial(time.Hour)
@@ -70,7 +86,13 @@ func flooded(t *testing.T, network, says string) {
 				}
 				opened.Add(1)
 				end := context.AfterFunc(ctx, func() { _ = conn.Close() })
-				_, _ = io.WriteString(conn, says)
+				_, err = io.WriteString(conn, says)
+				if c, ok := conn.(interface{ SetReadBuffer(int) error }); ok && says == unread {
+					_ = c.SetReadBuffer(4 << 10)
+				}
+				for says == unread && err == nil {
+					_, err = io.WriteString(conn, strings.Repeat(unread, 1000))
+				}
 				_, _ = io.Copy(io.Discard, conn)
 				if end() {
 					_ = conn.Close()
@@ -78,21 +100,19 @@ func flooded(t *testing.T, network, says string) {
 			}
 		})
 	}
-	if !testbed.Await(testbed.Patience, func() bool { return opened.Load() >= 300 }) {
+	if !testbed.Await(testbed.Patience, func() bool { return opened.Load() >= flood }) {
 		t.Fatalf("%d connections are open", opened.Load())
 	}
-	for range 5 {
-		for _, path := range []string{"/page/", "/metrics", "/none"} {
-			conn, err := dial(testbed.Patience)
-			l.must(err)
-			_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
-			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if err != nil {
-				t.Errorf("%s is not answered: %v", path, err)
-			} else {
-				_ = res.Body.Close()
-			}
-			_ = conn.Close()
+	for _, path := range []string{"/page/", "/metrics", "/none"} {
+		conn, err := dial(testbed.Patience)
+		l.must(err)
+		_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nCookie: known\r\nConnection: close\r\n\r\n", path)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || res.StatusCode == http.StatusServiceUnavailable {
+			t.Errorf("%s is not answered: %+v, %v", path, res, err)
+		} else {
+			_ = res.Body.Close()
 		}
+		_ = conn.Close()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heartbeat/config"
+	"heartbeat/ptyrun/lobby"
 	"heartbeat/ptyrun/peer"
 	"heartbeat/sources/webhook"
 )
@@ -20,7 +21,6 @@ func (o *door) guarded(next http.Handler) http.Handler {
 	if o.SecretFile != "" {
 		next = knowing(o.SecretFile, next)
 	}
-	next = noPages(next, slices.Contains(o.Serves, config.ServesPage))
 	if o.Network == "tcp" && o.Local() && slices.Contains(o.Serves, config.ServesMetrics) {
 		next = byAddress(next)
 	}
@@ -44,19 +44,16 @@ func byAddress(next http.Handler) http.Handler {
 // comes from.
 func isPage(path string) bool { return strings.HasPrefix(path+"/", config.PagePath) }
 
-// noPages refuses what a page in a browser on this machine sends: without a secret,
-// any page could queue prompts. Browsers mark such requests with these headers, and
-// no page can leave them out (Fetch Metadata; RFC 6454). An address that serves the
-// page leaves its paths to that.
-func noPages(next http.Handler, page bool) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && !(page && isPage(r.URL.Path)) && (r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "") {
-			refuse(w, http.StatusForbidden, "requests of web pages are not served")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// fromPage reports whether a page in a browser sends a request that changes something: it
+// is refused by all but our own page, because otherwise any page could queue prompts at a
+// webhook without a secret. Browsers mark such requests with these headers, and no page can
+// leave them out (Fetch Metadata; RFC 6454).
+func fromPage(r *http.Request) bool {
+	return r.Method != http.MethodGet && (r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "")
 }
+
+// noPages is the answer to a page.
+const noPages = "requests of web pages are not served"
 
 // knowing refuses requests for metrics that do not name the secret.
 func knowing(file string, next http.Handler) http.Handler {
@@ -73,6 +70,9 @@ func knowing(file string, next http.Handler) http.Handler {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, http.StatusUnauthorized, "the secret is missing or wrong: send Authorization: Bearer SECRET")
 		default:
+			if c := lobby.Of(r.Context()); c != nil {
+				c.Proves()
+			}
 			next.ServeHTTP(w, r)
 		}
 	})

@@ -43,8 +43,18 @@ func cause(err error) error {
 	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = call.Err
 	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return takenError{}
+	}
 	return err
 }
+
+// takenError is EADDRINUSE in words.
+type takenError struct{}
+
+func (takenError) Error() string { return "another program uses it" }
+
+func (takenError) Unwrap() error { return syscall.EADDRINUSE }
 
 func openSocket(l config.Listen) (net.Listener, error) {
 	if err := os.Remove(l.Address); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -89,12 +99,12 @@ func Check(l config.Listen) error {
 	case err != nil:
 		return refuse("%w", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return refuse("a file that is no socket stands in its place")
+		return refuse("a file that is not a socket stands in its place")
 	}
 	conn, err := net.DialTimeout("unix", l.Address, dialPatience)
 	if err == nil {
 		_ = conn.Close()
-		return refuse("%w", syscall.EADDRINUSE)
+		return refuse("%w", takenError{})
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return refuse("who serves it does not answer: %w", cause(err))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/ptyrun/lobby"
 	"heartbeat/ptyrun/peer"
 )
 
@@ -19,14 +20,14 @@ import (
 // could not be opened is tried again, and how often a socket is looked after.
 type limits struct {
 	header, read, write, idle, end, again time.Duration
-	room                                  room
+	room                                  lobby.Room
 }
 
 // usual are the limits of every address. A gate may take a minute, a scrape of 10,000
 // agents half of one.
 var usual = limits{
 	header: 5 * time.Second, read: 15 * time.Second, write: 90 * time.Second, idle: 30 * time.Second, end: 5 * time.Second, again: time.Second,
-	room: room{served: 256, ofOne: 40, waiting: 100, waitingOfOne: 20},
+	room: lobby.Room{Served: 256, OfOne: 40, Waiting: 100, WaitingOfOne: 20},
 }
 
 const headerBytes = 16 << 10
@@ -38,7 +39,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 
 func (b limits) serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	server := &http.Server{
-		Handler: noticing(h), ReadHeaderTimeout: b.header, ReadTimeout: b.read, WriteTimeout: b.write, IdleTimeout: b.idle,
+		Handler: lobby.Noticing(h), ReadHeaderTimeout: b.header, ReadTimeout: b.read, WriteTimeout: b.write, IdleTimeout: b.idle,
 		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnContext: peer.With,
 	}
@@ -51,7 +52,7 @@ func (b limits) serve(ctx context.Context, l net.Listener, h http.Handler, log *
 			_ = server.Close()
 		}
 	})
-	err := server.Serve(newLobby(l, b.room))
+	err := server.Serve(lobby.Open(l, b.room))
 	if stop() {
 		_ = server.Close() // it ended by itself
 	} else {
@@ -70,12 +71,14 @@ func (d *Doors) handler(l config.Listen) http.Handler {
 		switch metrics, page := isMetrics(r.URL.Path), isPage(r.URL.Path) && d.opt.Page != nil; {
 		case page && serves(config.ServesPage):
 			d.page(w, r)
+		case !metrics && serves(config.ServesWebhooks) && (r.URL.Path != "/" || !serves(config.ServesPage)):
+			d.opt.Webhooks.ServeHTTP(w, r) // refuses pages, and tells of it
+		case fromPage(r):
+			refuse(w, http.StatusForbidden, noPages)
 		case r.URL.Path == "/" && serves(config.ServesPage):
 			http.Redirect(w, r, config.PagePath, http.StatusSeeOther)
 		case metrics && serves(config.ServesMetrics):
 			d.opt.Metrics.ServeHTTP(w, r)
-		case !metrics && serves(config.ServesWebhooks):
-			d.opt.Webhooks.ServeHTTP(w, r)
 		default:
 			refuse(w, http.StatusNotFound, "nothing is served at this path")
 		}

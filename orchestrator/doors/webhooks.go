@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"heartbeat/orchestrator/firing"
+	"heartbeat/ptyrun/lobby"
 	"heartbeat/sources/webhook"
 )
 
@@ -22,6 +21,15 @@ import (
 const (
 	deliverLimit = 75 * time.Second // a gate may take a minute
 	askAgain     = 30 * time.Second
+)
+
+// What requests to webhooks take, at all addresses: the memory of their bodies, for which
+// one waits so long, and how many are queued at a time, which may each wait for a gate. An
+// address has room for others beside them.
+const (
+	mostBodies      = 32 << 20
+	roomPatience    = 10 * time.Second
+	deliveriesInAll = 128
 )
 
 // reply is the body of an answer.
@@ -37,6 +45,7 @@ var codes = map[firing.Outcome]int{
 	firing.Known:       http.StatusOK,
 	firing.Declined:    http.StatusOK,
 	firing.Refused:     http.StatusUnauthorized,
+	firing.Encoded:     http.StatusUnsupportedMediaType,
 	firing.Unreadable:  http.StatusBadRequest,
 	firing.Unfit:       http.StatusUnprocessableEntity,
 	firing.TooLarge:    http.StatusRequestEntityTooLarge,
@@ -46,61 +55,92 @@ var codes = map[firing.Outcome]int{
 
 // Webhooks answers at the paths of webhook triggers, which find returns; nil: there
 // is none.
-func Webhooks(find func(path string) *firing.Webhook, log *slog.Logger) http.Handler {
-	h := &intake{find: find, log: log, told: map[string]time.Time{}}
-	return http.HandlerFunc(h.serve)
+func Webhooks(find func(path string) *firing.Webhook) http.Handler {
+	in := &intake{bodies: lobby.Bodies{Most: mostBodies}, turns: make(lobby.Turns, deliveriesInAll)}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch hook := find(r.URL.Path); {
+		case hook != nil:
+			in.serve(w, r, hook)
+		case fromPage(r):
+			refuse(w, http.StatusForbidden, noPages)
+		default:
+			refuse(w, http.StatusNotFound, "no trigger has this path")
+		}
+	})
 }
 
+// intake bounds what all requests to webhooks take at a time, whoever sends them.
 type intake struct {
-	find func(string) *firing.Webhook
-	log  *slog.Logger
-
-	mu   sync.Mutex
-	told map[string]time.Time // when it was last said that a trigger refuses
+	bodies lobby.Bodies
+	turns  lobby.Turns
 }
 
-func (h *intake) serve(w http.ResponseWriter, r *http.Request) {
-	hook := h.find(r.URL.Path)
+func (in *intake) serve(w http.ResponseWriter, r *http.Request, hook *firing.Webhook) {
+	refuses := func(code int, f webhook.Fault, why string) {
+		hook.Refuse(r.Header, f)
+		refuse(w, code, why)
+	}
 	switch {
-	case hook == nil:
-		refuse(w, http.StatusNotFound, "no trigger has this path")
-		return
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, "send a POST request")
+		refuses(http.StatusMethodNotAllowed, webhook.NoPost, "send a POST request")
+		return
+	case fromPage(r):
+		refuses(http.StatusForbidden, webhook.WebPage, noPages)
 		return
 	case r.ContentLength > webhook.MaxBody:
-		refuse(w, http.StatusRequestEntityTooLarge, "the body is over 1 MiB")
+		refuses(http.StatusRequestEntityTooLarge, webhook.TooLarge, "the body is over 1 MiB")
 		return
 	}
 	if a, ok := hook.Admits(r.Header); !ok {
-		h.answer(w, hook, a)
+		answer(w, a)
 		return
 	}
+	size := webhook.MaxBody
+	if r.ContentLength >= 0 {
+		size = int(r.ContentLength)
+	}
+	patience, cancel := context.WithTimeout(r.Context(), roomPatience)
+	defer cancel()
+	room, err := in.bodies.Enter(patience, size)
+	if err != nil {
+		w.Header().Set("Retry-After", seconds(askAgain))
+		refuse(w, http.StatusServiceUnavailable, err.Error()+"; ask again")
+		return
+	}
+	defer room.Leave()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, webhook.MaxBody))
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		refuse(w, http.StatusRequestEntityTooLarge, "the body is over 1 MiB")
+		refuses(http.StatusRequestEntityTooLarge, webhook.TooLarge, "the body is over 1 MiB")
 		return
 	}
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-		refuse(w, http.StatusRequestTimeout, "the body did not arrive in time")
+		refuses(http.StatusRequestTimeout, webhook.Incomplete, "the body did not arrive in time")
 		return
 	}
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "the body did not arrive")
+		refuses(http.StatusBadRequest, webhook.Incomplete, "the body did not arrive")
 		return
 	}
+	room.Arrived(len(body))
 	// What has arrived whole is queued, also if its sender does not wait for the answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), deliverLimit)
 	defer cancel()
-	h.answer(w, hook, hook.Deliver(ctx, r.Header, body))
+	done, err := in.turns.Take(ctx)
+	if err != nil {
+		answer(w, firing.Answer{Outcome: firing.Unavailable, Why: "others are being queued; ask again"})
+		return
+	}
+	defer done()
+	answer(w, hook.Deliver(ctx, r.Header, body))
 }
 
-func (h *intake) answer(w http.ResponseWriter, hook *firing.Webhook, a firing.Answer) {
+func answer(w http.ResponseWriter, a firing.Answer) {
 	switch a.Outcome {
 	case firing.Refused:
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		h.tell(hook.Name(), a.Why)
+	case firing.Encoded:
+		w.Header().Set("Accept-Encoding", "identity")
 	case firing.Unavailable:
 		w.Header().Set("Retry-After", seconds(askAgain))
 	case firing.Full:
@@ -111,18 +151,6 @@ func (h *intake) answer(w http.ResponseWriter, hook *firing.Webhook, a firing.An
 
 // seconds is a length in whole seconds, rounded up.
 func seconds(d time.Duration) string { return strconv.Itoa(int((d + time.Second - 1) / time.Second)) }
-
-// tellEvery is how often it is said that requests to one trigger are refused.
-const tellEvery = time.Minute
-
-func (h *intake) tell(trigger, why string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if now := time.Now(); now.Sub(h.told[trigger]) >= tellEvery {
-		h.told[trigger] = now
-		h.log.Warn("a request to a webhook was refused", "trigger", trigger, "why", why)
-	}
-}
 
 // refuse answers a request that nothing was done for.
 func refuse(w http.ResponseWriter, code int, why string) {

@@ -32,8 +32,8 @@ func (t *Triggers) FireAll(ctx context.Context, cfg *config.Agent) (unfired int)
 	suffix := byHand("fire")
 	for i := range cfg.Triggers {
 		one := t.declared(cfg, i)
-		if one.Webhook != nil {
-			continue // its prompt is made of a request
+		if one.Webhook != nil || t.isPaused(one.Name) {
+			continue // the prompt of a webhook is made of a request
 		}
 		all.Go(func() {
 			if _, err := one.fire(ctx, suffix); err != nil && ctx.Err() == nil {
@@ -46,8 +46,7 @@ func (t *Triggers) FireAll(ctx context.Context, cfg *config.Agent) (unfired int)
 	return int(failed.Load())
 }
 
-// byHand ends the labels of fires by hand: they have labels of their own, so that
-// the next time fires again.
+// byHand is trigger.byHand of fires that a command asks for.
 func byHand(how string) string { return "+" + how + "-" + strconv.FormatInt(time.Now().UnixNano(), 36) }
 
 // Fired is the result of firing a trigger by hand.
@@ -72,6 +71,10 @@ func (t *Triggers) Fire(ctx context.Context, cfg *config.Agent, names ...string)
 	suffix := byHand("trigger")
 	var fired []Fired
 	for _, one := range all {
+		if len(names) == 0 && t.isPaused(one.Name) {
+			fired = append(fired, Fired{Trigger: one.Name, Skipped: skippedPaused})
+			continue
+		}
 		f, err := one.fire(ctx, suffix)
 		if err != nil {
 			f.Problem = err.Error()
@@ -136,9 +139,11 @@ var errNoRequest = errors.New("cannot fire a webhook without a request: send one
 // fire fires a trigger now, whatever its time.
 func (t trigger) fire(ctx context.Context, suffix string) (Fired, error) {
 	f := Fired{Trigger: t.Name}
-	t.pace, t.byHand = nil, true // a person knows how often
+	t.pace, t.byHand = nil, suffix // a person knows how often
 	emit := func(ctx context.Context, p sources.Prompt) error {
-		p.Label += suffix
+		if t.Cron != nil { // its own label is that of a time; others name what is found, so that it is not found again
+			p.Label += suffix
+		}
 		p.Due = time.Time{}
 		f.Prompts++
 		skipped, err := t.offer(ctx, p)

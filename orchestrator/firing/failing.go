@@ -11,7 +11,8 @@ import (
 )
 
 // Failing is a trigger that does not work: since when, how often in a row, and why
-// the last time. It lasts until one run or fire succeeds.
+// the last time. It lasts until one run or fire succeeds; of a watch, until all that it
+// watches can be read.
 type Failing struct {
 	Trigger string       `json:"trigger"`
 	Since   time.Time    `json:"since"`
@@ -24,12 +25,14 @@ type Failing struct {
 	Stopped bool `json:"stopped,omitempty"`
 	// Requested is true if the next request tries it again: it is a webhook.
 	Requested bool `json:"requested,omitempty"`
+	// idle is true if the trigger does not run: what is fired by hand does not change that.
+	idle bool
 }
 
 // failed records a failure of a trigger, which is tried again after retry.
 func (t trigger) failed(err error, retry time.Duration) {
 	again := time.Now().Add(retry)
-	t.note(err, again, func(f *Failing) { f.Retry, f.Stopped = again, false })
+	t.note(err, again, func(f *Failing) { f.Retry, f.Stopped, f.idle = again, false, false })
 }
 
 // fails is failed for callers that also say when; retry is 0 for what is lost.
@@ -46,7 +49,7 @@ func (t trigger) fails(_ time.Time, err error, retry time.Duration) {
 func (t trigger) waits(full *fullError) {
 	if t.of.waits(t.Name, true) {
 		if t.comesAgain() {
-			t.of.refuse(t.Name, full)
+			t.of.refuse(t.Name, full.why, 1)
 		}
 		t.of.f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.Skipped, Trigger: t.source(), Reason: foreign.Text(full.why), Detail: "it is tried again", Until: full.free})
 		t.of.f.opt.Log.Info("trigger waits", "agent", t.cfg.Name, "trigger", t.Name, "why", full.why)
@@ -85,7 +88,13 @@ func (w *Webhook) repeats(why string) bool {
 
 // doesNotRun records that a trigger could not start.
 func (t trigger) doesNotRun(err error) {
-	t.note(fmt.Errorf("it does not run: %w", err), time.Time{}, func(f *Failing) { f.Retry, f.Stopped = time.Time{}, true })
+	t.note(fmt.Errorf("it does not run: %w", err), time.Time{}, func(f *Failing) { f.Retry, f.Stopped, f.idle = time.Time{}, true, true })
+}
+
+// waitsToRun records that a trigger does not run, and is started after retry.
+func (t trigger) waitsToRun(err error, retry time.Duration) {
+	again := time.Now().Add(retry)
+	t.note(fmt.Errorf("it does not run: %w", err), again, func(f *Failing) { f.Retry, f.Stopped, f.idle = again, false, true })
 }
 
 func (t trigger) note(err error, again time.Time, change func(*Failing)) {
@@ -115,7 +124,7 @@ func (t trigger) count(now time.Time, why foreign.Text, change func(*Failing)) {
 // works undoes what failed recorded.
 func (t trigger) works() {
 	t.of.change(func(all []Failing) []Failing {
-		return slices.DeleteFunc(all, func(f Failing) bool { return f.Trigger == t.Name })
+		return slices.DeleteFunc(all, func(f Failing) bool { return f.Trigger == t.Name && !(f.idle && t.byHand != "") })
 	})
 }
 

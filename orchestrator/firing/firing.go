@@ -6,13 +6,14 @@ package firing
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/attempts"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/state"
@@ -38,6 +39,9 @@ type Agent interface {
 	// TriggersFail is called with the triggers that fail now, each time that
 	// changes.
 	TriggersFail([]Failing)
+	// RequestsRefused is called when Triggers.RefusedRequests says something else than
+	// before, but for some of the numbers. No lock of the triggers is held then.
+	RequestsRefused()
 }
 
 // Options are what triggers need to fire.
@@ -53,7 +57,8 @@ type Options struct {
 
 // Firing fires for a fleet's agents.
 type Firing struct {
-	opt Options
+	opt      Options
+	attempts *attempts.Book
 	// records writes what triggers remember.
 	records *state.Behind
 	polls   chan struct{} // limits poll commands that run at once
@@ -79,7 +84,7 @@ const recordDelay = time.Second
 // New returns a Firing in which nothing fires by itself until Start.
 func New(opt Options) *Firing {
 	return &Firing{
-		opt: opt, records: state.NewBehind(recordDelay), memories: map[string]*memory.Agent{},
+		opt: opt, attempts: attempts.Of(opt.StateDir), records: state.NewBehind(recordDelay), memories: map[string]*memory.Agent{},
 		polls: make(chan struct{}, maxPolls), gates: make(chan struct{}, maxGates),
 		webhooks: webhooks{room: make(chan struct{}, readAtOnce), all: map[string]*Webhook{}},
 	}
@@ -126,8 +131,8 @@ type Triggers struct {
 	who   string // names what is kept of the agent, permanently
 
 	// Guarded by Firing.changing.
-	comes bool // the agent was not declared for a while
-	stops []func()
+	comes bool              // the agent was not declared for a while
+	stops map[string]func() // :: trigger, or "" for all of them → what stops it
 
 	mu      sync.Mutex
 	keys    map[string]string // :: trigger → its permanent key
@@ -135,13 +140,15 @@ type Triggers struct {
 	waiting map[string]bool   // :: trigger → its fires wait for room, which was said
 	failing []Failing
 
-	refusing sync.Mutex // guards refused; whoever holds it takes no other lock
+	refusing sync.Mutex // guards the following; whoever holds it takes no other lock
 	refused  []RefusedFires
+	requests []RefusedRequests
+	paused   []memory.PausedTrigger
 }
 
 // Of returns the triggers of an agent; none of them is set yet.
 func (f *Firing) Of(name string, who memory.Identity, a Agent) *Triggers {
-	return &Triggers{f: f, agent: a, name: name, who: who.Key, comes: who.Comes()}
+	return &Triggers{f: f, agent: a, name: name, who: who.Key, comes: who.Comes(), stops: map[string]func(){}}
 }
 
 // Set starts the triggers that cfg declares in place of those that run, and returns
@@ -156,7 +163,7 @@ func (t *Triggers) Set(ctx context.Context, cfg *config.Agent) []memory.Anew {
 }
 
 // setAgain is how long to wait before triggers whose memory could not be read are
-// started again.
+// started again, and how often to look whether a pause is over.
 const setAgain = time.Minute
 
 // start is Set if none runs. The caller holds Firing.changing.
@@ -167,42 +174,63 @@ func (t *Triggers) start(ctx context.Context, cfg *config.Agent) []memory.Anew {
 	r, err := t.remember(cfg)
 	if err != nil {
 		for i := range cfg.Triggers {
-			t.declared(cfg, i).failed(fmt.Errorf("it does not run: %w", err), setAgain)
+			t.declared(cfg, i).waitsToRun(err, setAgain)
 		}
-		t.startAgain(ctx, cfg)
+		t.stops[""] = t.later(ctx, setAgain, func() {
+			t.stop()
+			t.start(ctx, cfg)
+		})
 		return nil
 	}
 	t.change(func([]Failing) []Failing { return nil })
 	for i := range r.all {
-		one := t.declared(cfg, i)
-		stop, err := one.start(ctx, r.memory, r.all[i])
-		if err != nil {
-			one.doesNotRun(err)
-			continue
-		}
-		t.stops = append(t.stops, stop)
+		t.startOne(ctx, cfg, r, i)
 	}
 	return r.anew
 }
 
-// startAgain starts the triggers after a while, unless they are set or stopped
+// startOne starts a trigger, by its position. One that is paused is started when its pause
+// is over; a webhook answers meanwhile. The caller holds Firing.changing.
+func (t *Triggers) startOne(ctx context.Context, cfg *config.Agent, r recollection, i int) {
+	if t.f.table == nil {
+		return
+	}
+	one, p := t.declared(cfg, i), t.pause(cfg.Triggers[i].Name)
+	switch {
+	case p.Since.IsZero():
+		t.endPause(one.Name, r.all[i])
+	case one.Webhook == nil && p.Until.IsZero():
+		return
+	case one.Webhook == nil:
+		wait := min(deadline.Left(p.Until, time.Now()), setAgain) // the clock may be set
+		t.stops[one.Name] = t.later(ctx, wait, func() { t.startOne(ctx, cfg, r, i) })
+		return
+	}
+	stop, err := one.start(ctx, r.memory, r.all[i])
+	if err != nil {
+		one.doesNotRun(err)
+		return
+	}
+	t.stops[one.Name] = stop
+}
+
+// later does something after a while, with Firing.changing held, unless it is stopped
 // before. The caller holds Firing.changing.
-func (t *Triggers) startAgain(ctx context.Context, cfg *config.Agent) {
+func (t *Triggers) later(ctx context.Context, wait time.Duration, do func()) (stop func()) {
 	waiting, cancel := context.WithCancel(ctx)
-	t.stops = append(t.stops, cancel)
 	t.f.opt.Go(func() {
 		select {
 		case <-waiting.Done():
 			return
-		case <-time.After(setAgain):
+		case <-time.After(wait):
 		}
 		t.f.changing.Lock()
 		defer t.f.changing.Unlock()
 		if waiting.Err() == nil {
-			t.stop()
-			t.start(ctx, cfg)
+			do()
 		}
 	})
+	return cancel
 }
 
 // Stop stops the triggers. A fire in progress continues.
@@ -216,7 +244,7 @@ func (t *Triggers) stop() {
 	for _, stop := range t.stops {
 		stop()
 	}
-	t.stops = nil
+	clear(t.stops)
 }
 
 // trigger is one trigger of an agent, as cfg declares it.
@@ -227,8 +255,11 @@ type trigger struct {
 	// key is its permanent name: the ids of its entries begin with it.
 	key string
 	// pace is nil for a fire by hand.
-	pace   *pace
-	byHand bool
+	pace     *pace
+	deferred *deferral // of a poll that runs by itself
+	// byHand, of a fire by hand, ends the label of what was queued before, so that it is
+	// queued again; "": the trigger fires by itself.
+	byHand string
 }
 
 func (t *Triggers) declared(cfg *config.Agent, i int) trigger {

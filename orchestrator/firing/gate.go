@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/orchestrator/attempts"
 	"heartbeat/sources"
 	"heartbeat/sources/poll"
 )
@@ -42,7 +43,7 @@ func (t trigger) gate(ctx context.Context, p sources.Prompt) (open bool, err err
 		return false, err
 	}
 	env = append(env, hook.EnvAgent+"="+t.cfg.Name, envTrigger+"="+t.Name, envLabel+"="+p.Label)
-	out, err := poll.Exec(ctx, poll.Command{Argv: t.GateArgv(), Dir: t.cfg.Dir, Env: env, Timeout: gateTimeout, Quiet: true})
+	out, err := t.attempt(ctx, attempts.Gate, poll.Command{Argv: t.GateArgv(), Dir: t.cfg.Dir, Env: env, Timeout: gateTimeout, Quiet: true})
 	if out.Later {
 		err = errGateLater
 	}

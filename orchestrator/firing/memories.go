@@ -29,7 +29,7 @@ func (t *Triggers) remember(cfg *config.Agent) (r recollection, err error) {
 	r.all, r.anew, changed = r.memory.Follow(cfg, t.comes, time.Now())
 	for _, n := range r.anew {
 		t.f.opt.Note(journal.Event{Agent: t.name, Kind: journal.TriggerAnew, Trigger: n.Trigger, Reason: foreign.Text(n.Why), Detail: foreign.Text("it fires for " + n.Fires)})
-		t.f.opt.Log.Warn("a trigger begins anew", "agent", t.name, "trigger", n.Trigger, "why", n.Why, "fires-for", n.Fires)
+		t.f.opt.Log.Warn("a trigger starts over", "agent", t.name, "trigger", n.Trigger, "why", n.Why, "fires-for", n.Fires)
 	}
 	t.comes = false
 	t.mu.Lock()
@@ -40,6 +40,7 @@ func (t *Triggers) remember(cfg *config.Agent) (r recollection, err error) {
 		t.paces[c.Name] = &pace{rate: c.Rate, kept: one, save: func() { t.f.saveSoon(t.name, r.memory) }}
 	}
 	t.mu.Unlock()
+	t.recallPaused(cfg, r)
 	if changed {
 		t.f.saveSoon(t.name, r.memory)
 	}
@@ -56,8 +57,8 @@ func (t *Triggers) memory() (*memory.Agent, error) {
 	}
 	m, err := memory.Open(t.f.opt.StateDir, t.who)
 	if errors.Is(err, state.ErrDamaged) {
-		t.f.opt.Note(journal.Event{Agent: t.name, Kind: journal.TriggerFailed, Reason: foreign.Text("its triggers begin anew: " + err.Error())})
-		t.f.opt.Log.Error("the agent's triggers begin anew", "agent", t.name, "err", err)
+		t.f.opt.Note(journal.Event{Agent: t.name, Kind: journal.TriggerFailed, Reason: foreign.Text("its triggers start over: " + err.Error())})
+		t.f.opt.Log.Error("the agent's triggers start over", "agent", t.name, "err", err)
 		err = os.Rename(m.Path(), m.Path()+".damaged")
 	}
 	if err != nil {

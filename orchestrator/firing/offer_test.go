@@ -49,6 +49,7 @@ func newLab(t *testing.T) *lab {
 func (l *lab) InTurn(time.Time) bool    { return false }
 func (l *lab) Down() string             { return l.down }
 func (l *lab) TriggersFail(f []Failing) { l.failing = f }
+func (l *lab) RequestsRefused()         {}
 
 func (l *lab) Holds(_ *config.Agent, prefix string) (bool, error) {
 	return slices.ContainsFunc(l.letters, func(m inbox.Letter) bool { return strings.HasPrefix(m.ID, prefix) }), nil
@@ -219,5 +220,58 @@ func TestAPollFindsWhatAWebhookMissed(t *testing.T) {
 	}
 	if fired, err := l.all.Fire(t.Context(), l.cfg, "issues"); err != nil || fired[0].Problem == "" || len(l.letters) != 3 || len(l.failing) != 0 {
 		t.Errorf("a webhook by hand: %+v, %v, failing %+v", fired, err, l.failing)
+	}
+}
+
+// TestWhatIsFiredByHandIsNotFiredTwice: what a trigger tells apart by its key, its content or
+// its file is queued by hand, also if it was before, and then not once more by the trigger
+// itself.
+func TestWhatIsFiredByHandIsNotFiredTwice(t *testing.T) {
+	t.Parallel()
+	for name, declared := range map[string]config.Trigger{
+		"a key":     {Poll: &config.PollTrigger{Command: []string{"printf", `{"number": 17}`}, Split: sources.SplitJSON, Prompt: "{{.JSON.number}}", Dedupe: true, Key: "{{.JSON.number}}"}},
+		"a content": {Poll: &config.PollTrigger{Command: []string{"printf", "17"}, Dedupe: true}},
+		"a file":    {Watch: &config.WatchTrigger{Patterns: []string{"*.md"}, Prompt: "{{.Path}}"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			declared.Name = "t"
+			l.cfg.Triggers = []config.Trigger{declared}
+			if err := os.WriteFile(filepath.Join(l.cfg.Dir, "x.md"), []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			byItself := func() {
+				one := l.all.declared(l.cfg, 0)
+				emit := func(ctx context.Context, p sources.Prompt) error {
+					_, err := one.offer(ctx, p)
+					return err
+				}
+				var err error
+				if one.Watch != nil {
+					w, _ := one.watched(emit)
+					_, err = watch.Scan(t.Context(), w)
+				} else {
+					p, _ := one.polled(emit)
+					_, err = poll.Once(t.Context(), p)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 3 {
+				fired, err := l.all.Fire(t.Context(), l.cfg, "t")
+				if err != nil || fired[0].Queued != 1 || fired[0].Skipped != "" || len(l.letters) != i+1 {
+					t.Errorf("by hand: %+v, %v, %d entries", fired, err, len(l.letters))
+				}
+				byItself()
+				if len(l.letters) != i+1 {
+					t.Errorf("what was fired by hand is fired by itself, too: %+v", l.letters)
+				}
+			}
+			if noted := l.noted(journal.Fired); len(noted) != 3 || noted[1].Trigger != l.letters[1].Source {
+				t.Errorf("the journal: %+v", noted)
+			}
+		})
 	}
 }

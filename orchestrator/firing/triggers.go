@@ -2,10 +2,12 @@ package firing
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/attempts"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/sources"
 	"heartbeat/sources/poll"
@@ -28,7 +30,7 @@ func (t trigger) start(ctx context.Context, m *memory.Agent, r *memory.Trigger) 
 	case t.Watch != nil:
 		return t.startWatch(ctx, r, emit)
 	case t.Webhook != nil:
-		return t.answer()
+		return t.answer(m, r)
 	}
 	return t.startPoll(ctx, m, r, emit)
 }
@@ -46,7 +48,7 @@ func (t trigger) startCron(m *memory.Agent, r *memory.Trigger, emit sources.Emit
 		Delay: t.cfg.Delay(t.Trigger), Was: was, Changed: until,
 		Last: r.Fired(), Template: tmpl, Emit: emit, Slow: t.Gate != nil,
 		Record: func(at time.Time) { r.NoteFired(at); f.saveSoon(t.cfg.Name, m) },
-		Failed: t.fails,
+		Failed: t.fails, PassedOver: t.passedOver,
 	})
 	return func() { f.table.Remove(t.key) }, nil
 }
@@ -67,6 +69,7 @@ func (t trigger) startWatch(ctx context.Context, r *memory.Trigger, emit sources
 // startPoll runs a trigger's command from time to time.
 func (t trigger) startPoll(ctx context.Context, m *memory.Agent, r *memory.Trigger, emit sources.Emit) (stop func(), err error) {
 	f := t.of.f
+	t.deferred = &deferral{}
 	p, err := t.polled(emit)
 	if err != nil {
 		return nil, err
@@ -98,7 +101,7 @@ func (t trigger) watched(emit sources.Emit) (watch.Trigger, error) {
 	tmpl, err := sources.ParseFileTemplate(t.Watch.Prompt)
 	w := watch.Trigger{
 		Dir: t.cfg.Dir, Patterns: t.Watch.Patterns, Debounce: t.Watch.Debounce, Removed: t.Watch.Removed,
-		Batch: t.Watch.Batch, Template: tmpl, Emit: emit, Failed: t.fails, Slow: t.Gate != nil,
+		Batch: t.Watch.Batch, Template: tmpl, Emit: emit, Failed: t.fails, Succeeded: t.works, Slow: t.Gate != nil,
 	}
 	if t.Watch.IgnoreOwn {
 		w.Own = t.of.agent.InTurn
@@ -152,9 +155,48 @@ func (t trigger) run(ctx context.Context, c poll.Command) (poll.Output, error) {
 		return poll.Output{}, err
 	}
 	c.Env = append(env, hook.EnvAgent+"="+t.cfg.Name)
-	out, err := poll.Exec(ctx, c)
-	if err == nil && out.Later { // no output yet, and nothing is wrong
-		t.works()
+	out, err := t.attempt(ctx, attempts.Poll, c)
+	if err == nil {
+		t.defers(out.Later)
 	}
 	return out, err
+}
+
+// deferral is how long a poll's command has said nothing but "ask again later", and how often.
+type deferral struct {
+	since time.Time
+	times int
+}
+
+// deferredFor is how long a command may say so before that is told as a failure.
+const deferredFor = 24 * time.Hour
+
+// defers takes in whether a poll's command says "ask again later": it has no output yet, and
+// nothing is wrong, unless that goes on for days.
+func (t trigger) defers(later bool) {
+	d, now := t.deferred, time.Now()
+	switch {
+	case d == nil || !later:
+	case d.times == 0:
+		*d = deferral{now, 1}
+	default:
+		d.times++
+	}
+	switch {
+	case !later && d != nil:
+		*d = deferral{}
+	case !later:
+	case d == nil || now.Sub(d.since) < deferredFor:
+		t.works()
+	default:
+		t.count(now, "its command has exited with 75, ask again later, each time", func(f *Failing) {
+			f.Since, f.Times, f.Retry = d.since, d.times, now.Add(t.Poll.Every)
+		})
+	}
+}
+
+// attempt runs a command of the trigger, unless that has ended the scheduler too often.
+func (t trigger) attempt(ctx context.Context, kind attempts.Kind, c poll.Command) (poll.Output, error) {
+	w := attempts.Work{Kind: kind, Agent: t.cfg.Name, Name: t.Name, Definition: c.Dir + " " + strings.Join(c.Argv, " "), ByHand: t.byHand != ""}
+	return attempts.Run(ctx, t.of.f.attempts, w, func() (poll.Output, error) { return poll.Exec(ctx, c) })
 }

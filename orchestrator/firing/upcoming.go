@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/memory"
 )
 
 // Fire is a scheduled fire in the future.
@@ -17,9 +18,22 @@ type Fire struct {
 	Urgent  bool      `json:"urgent"`   // its prompt goes before those that are not
 }
 
+// Paused are the triggers that are paused, by their agents' names.
+type Paused map[string][]memory.PausedTrigger
+
+// Of returns the pause of a trigger; nil: it is not paused.
+func (p Paused) Of(agent, trigger string) *memory.PausedTrigger {
+	for i := range p[agent] {
+		if p[agent][i].Trigger == trigger {
+			return &p[agent][i]
+		}
+	}
+	return nil
+}
+
 // Next returns the next fire of each schedule after a time, in order of time.
-func Next(agents []*config.Agent, after time.Time) []Fire {
-	pending := firsts(agents, after)
+func Next(agents []*config.Agent, paused Paused, after time.Time) []Fire {
+	pending := firsts(agents, paused, after)
 	slices.SortStableFunc(pending, func(x, y pendingFire) int { return x.At.Compare(y.At) })
 	fires := make([]Fire, len(pending))
 	for i, p := range pending {
@@ -30,14 +44,14 @@ func Next(agents []*config.Agent, after time.Time) []Fire {
 
 // Upcoming returns the first n fires of agents' schedules after a time, in order of
 // time.
-func Upcoming(agents []*config.Agent, after time.Time, n int) []Fire {
-	h := firsts(agents, after)
+func Upcoming(agents []*config.Agent, paused Paused, after time.Time, n int) []Fire {
+	h := firsts(agents, paused, after)
 	heap.Init(&h)
 	fires := []Fire{}
 	for len(h) > 0 && len(fires) < n {
 		f := &h[0]
 		fires = append(fires, f.Fire)
-		if f.At = NextFire(f.agent, f.trigger, f.At); f.At.IsZero() {
+		if f.At = NextFire(f.agent, f.trigger, nil, f.At); f.At.IsZero() {
 			heap.Pop(&h)
 		} else {
 			heap.Fix(&h, 0)
@@ -47,11 +61,11 @@ func Upcoming(agents []*config.Agent, after time.Time, n int) []Fire {
 }
 
 // firsts returns the next fire of each schedule.
-func firsts(agents []*config.Agent, after time.Time) (all fireHeap) {
+func firsts(agents []*config.Agent, paused Paused, after time.Time) (all fireHeap) {
 	for _, a := range agents {
 		for i := range a.Triggers {
 			if t := &a.Triggers[i]; t.Cron != nil {
-				if at := NextFire(a, t, after); !at.IsZero() {
+				if at := NextFire(a, t, paused.Of(a.Name, t.Name), after); !at.IsZero() {
 					all = append(all, pendingFire{Fire{a.Name, t.Name, at, at.Location().String(), t.Urgent}, a, t})
 				}
 			}
@@ -79,8 +93,16 @@ func (h *fireHeap) Pop() any {
 	return last
 }
 
-// NextFire returns a cron trigger's next fire after a time, with its jitter.
-func NextFire(a *config.Agent, t *config.Trigger, after time.Time) time.Time {
+// NextFire returns a cron trigger's next fire after a time, with its jitter; zero: there is
+// none, or none before somebody ends its pause.
+func NextFire(a *config.Agent, t *config.Trigger, paused *memory.PausedTrigger, after time.Time) time.Time {
+	switch {
+	case paused == nil:
+	case paused.Until.IsZero():
+		return time.Time{}
+	case paused.Until.After(after):
+		after = paused.Until
+	}
 	late := a.Delay(t)
 	at := t.Cron.Schedule.Next(after.Add(-late))
 	if at.IsZero() {

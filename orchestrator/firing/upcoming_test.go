@@ -27,14 +27,14 @@ func TestUpcoming(t *testing.T) {
 	b.Triggers[0].Cron.Jitter = 10 * time.Minute
 	late := sources.Offset(10*time.Minute, "b/hour")
 	var got []string
-	for _, f := range Upcoming([]*config.Agent{a, b}, at, 4) {
+	for _, f := range Upcoming([]*config.Agent{a, b}, nil, at, 4) {
 		got = append(got, f.Agent+" "+f.At.UTC().Sub(at).String())
 	}
 	want := []string{"b " + late.String(), "a 30m0s", "a 1h0m0s", "b " + (time.Hour + late).String()}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if each := Next([]*config.Agent{a, b}, at); len(each) != 2 || each[0].Agent != "b" || each[1].Trigger != "half" {
+	if each := Next([]*config.Agent{a, b}, nil, at); len(each) != 2 || each[0].Agent != "b" || each[1].Trigger != "half" {
 		t.Errorf("the next of each: %+v", each)
 	}
 }

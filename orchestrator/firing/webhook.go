@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/sources"
 	"heartbeat/sources/webhook"
 )
@@ -19,9 +20,9 @@ type webhooks struct {
 	all  map[string]*Webhook
 }
 
-// readAtOnce is how many requests are read at the same time: a body of 1 MiB may
-// need 30 as values.
-const readAtOnce = 8
+// readAtOnce is how many requests are read at the same time: the values of one may need
+// 20 MB (foreign.MostValues).
+const readAtOnce = 2
 
 // set answers at a path until the returned function is called.
 func (w *webhooks) set(path string, one *Webhook) (stop func()) {
@@ -52,18 +53,22 @@ type Webhook struct {
 	// for one lock there.
 	turn chan struct{}
 
+	memory  *memory.Agent
+	kept    *memory.Trigger
+	keeping sync.Mutex // what was refused is kept in its order
+
 	mu     sync.Mutex
 	said   string // the last failure that the journal has
 	saidAt time.Time
 }
 
-// deliveriesAtOnce is how many deliveries of one trigger wait for the queue's lock,
+// deliveriesOfOne is how many deliveries of one trigger wait for the queue's lock,
 // where each that waits looks again and again.
-const deliveriesAtOnce = 4
+const deliveriesOfOne = 4
 
 // answer makes a webhook trigger answer requests.
-func (t trigger) answer() (stop func(), err error) {
-	w := &Webhook{t: t, turn: make(chan struct{}, deliveriesAtOnce)}
+func (t trigger) answer(m *memory.Agent, r *memory.Trigger) (stop func(), err error) {
+	w := &Webhook{t: t, turn: make(chan struct{}, deliveriesOfOne), memory: m, kept: r}
 	w.makes.Match = t.Webhook.Match
 	if w.makes.Template, err = sources.ParseWebhookTemplate(t.Webhook.Prompt); err != nil {
 		return nil, err
@@ -73,6 +78,7 @@ func (t trigger) answer() (stop func(), err error) {
 			return nil, err
 		}
 	}
+	w.recallRefused()
 	stop = t.of.f.webhooks.set(t.Webhook.Path, w)
 	if _, err := w.secret(); err != nil { // requests are refused until it can be read
 		w.failed(err)
@@ -88,9 +94,6 @@ func (w *Webhook) secret() ([]byte, error) {
 	return config.ReadSecret(w.t.Webhook.SecretFile)
 }
 
-// Name is the trigger's, as AGENT/TRIGGER.
-func (w *Webhook) Name() string { return w.t.source() }
-
 // Outcome says what became of a request, from a closed list.
 type Outcome string
 
@@ -100,6 +103,7 @@ const (
 	Known       Outcome = "known"       // it was queued before
 	Declined    Outcome = "declined"    // it is not wanted: match, gate
 	Refused     Outcome = "refused"     // who asks does not know the secret
+	Encoded     Outcome = "encoded"     // the body is compressed, or no UTF-8
 	Unreadable  Outcome = "unreadable"  // the body is no JSON
 	Unfit       Outcome = "unfit"       // the prompt or the key cannot be made of it
 	TooLarge    Outcome = "too-large"   // the prompt is over max-entry: a dead letter
@@ -121,14 +125,35 @@ type Answer struct {
 // or the answer without it.
 func (w *Webhook) Admits(h http.Header) (Answer, bool) {
 	secret, err := w.secret()
-	switch {
-	case err != nil:
+	if err != nil {
 		w.failed(err)
 		return Answer{Outcome: Unavailable, Why: "the secret cannot be read"}, false
-	case !webhook.Proves(secret, h):
-		return Answer{Outcome: Refused, Why: webhook.ErrRefused.Error()}, false
+	}
+	if !webhook.Proves(secret, h) {
+		err = webhook.Check(secret, h, nil, time.Now())
+	} else {
+		err = webhook.Encoded(h)
+	}
+	if err != nil {
+		return w.refuses(h, err), false
 	}
 	return Answer{}, true
+}
+
+// refuses is the answer to a request with a fault, which is recorded.
+func (w *Webhook) refuses(h http.Header, err error) Answer {
+	f, detail := webhook.FaultOf(err), ""
+	a := Answer{Outcome: Unreadable, Why: err.Error()}
+	switch {
+	case f == webhook.Unfit:
+		a.Outcome, detail = Unfit, a.Why
+	case errors.Is(err, webhook.ErrRefused):
+		a.Outcome = Refused
+	case errors.Is(err, webhook.ErrEncoded):
+		a.Outcome = Encoded
+	}
+	w.refuse(h, f, detail)
+	return a
 }
 
 // Deliver queues the prompt of a request. Its entry is on disk if the outcome is
@@ -136,28 +161,32 @@ func (w *Webhook) Admits(h http.Header) (Answer, bool) {
 func (w *Webhook) Deliver(ctx context.Context, h http.Header, body []byte) Answer {
 	secret, err := w.secret()
 	if err == nil {
-		err = webhook.Check(secret, h, body)
+		err = webhook.Check(secret, h, body, time.Now())
 	}
-	if errors.Is(err, webhook.ErrRefused) {
-		return Answer{Outcome: Refused, Why: err.Error()}
+	if webhook.FaultOf(err) != "" {
+		return w.refuses(h, err)
 	}
 	if err != nil {
 		w.failed(err)
 		return Answer{Outcome: Unavailable, Why: "the secret cannot be read"}
 	}
-	w.t.of.f.webhooks.room <- struct{}{}
-	p, err := w.makes.Prompt(h, body, time.Now())
-	<-w.t.of.f.webhooks.room
-	switch {
-	case errors.Is(err, webhook.ErrUnwanted):
+	p, err := w.prompt(h, body)
+	if webhook.FaultOf(err) != "" {
+		return w.refuses(h, err)
+	}
+	w.accepts(h)
+	if err != nil { // ErrUnwanted
 		return Answer{Outcome: Declined, Why: err.Error()}
-	case errors.Is(err, webhook.ErrUnreadable):
-		return Answer{Outcome: Unreadable, Why: err.Error()}
-	case err != nil:
-		w.failed(err)
-		return Answer{Outcome: Unfit, Why: err.Error()}
 	}
 	return w.take(ctx, p)
+}
+
+// prompt makes the prompt of a request, when it is its turn.
+func (w *Webhook) prompt(h http.Header, body []byte) (sources.Prompt, error) {
+	room := w.t.of.f.webhooks.room
+	room <- struct{}{}
+	defer func() { <-room }()
+	return w.makes.Prompt(h, body, time.Now())
 }
 
 // take queues a prompt, and says what became of it.

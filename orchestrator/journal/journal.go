@@ -1,27 +1,30 @@
-// Package journal records what happened to a fleet's agents, for people and
-// machines to read: a file of lines in the state directory. Nothing is decided from
-// it, so it is not synced, and a lost line costs nothing but the record.
+// Package journal records what happened to a fleet's agents, for people and programs to
+// read: the table events of the fleet's store. Nothing is decided from it, so a lost event
+// costs nothing but the record.
 package journal
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"hash/crc32"
+	"log/slog"
 	"sync"
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/durable"
-	"heartbeat/hook/flock"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/store"
 )
 
-// Passed is the Verdict of a Checked whose entry is done.
-const Passed = "passed"
+// Passed is the Verdict of a Checked whose entry is done, Unproven that of one whose entry is
+// handed over again. Any other is why the entry is given up.
+const (
+	Passed   = "passed"
+	Unproven = "unproven"
+)
 
-// Event is one line of the journal: what happened to an agent, why, and what comes
+// Event is one entry of the journal: what happened to an agent, why, and what comes
 // next.
 type Event struct {
 	At    time.Time `json:"at"`
@@ -57,14 +60,16 @@ type Event struct {
 	Entry  string      `json:"entry,omitempty"`
 	// Verdict and Iteration belong to Checked: what was decided about the entry (Entry),
 	// and how often it had been handed over. Started is when the check began, TookMS how
-	// long it ran: what followed (a pause, a person's answer) is no part of that. Journals
+	// long it ran: what followed (a pause, a person's answer) is no part of it. Journals
 	// of earlier versions do not say it. The Verdict of a Forged is "forged" if its entry is
 	// a dead letter now.
 	Verdict   string `json:"verdict,omitempty"`
 	Iteration int    `json:"iteration,omitempty"`
 	TookMS    int64  `json:"took_ms,omitempty"`
-	// Due belongs to Fired: when the schedule was due.
-	Due time.Time `json:"due,omitzero"`
+	// Due belongs to Fired: when the schedule was due. With Times, of Skipped, it is the
+	// last one's of so many fires; 0 is one.
+	Due   time.Time `json:"due,omitzero"`
+	Times int       `json:"times,omitempty"`
 	// By belongs to Acted: the name and the id of the page's token.
 	By foreign.Text `json:"by,omitempty"`
 	// Approval belongs to Approval: the id of the request, whose State is what has become
@@ -90,198 +95,195 @@ type Kind string
 
 // The kinds. Readers ignore those that they do not know.
 const (
-	StateChanged   Kind = "state"
-	Fired          Kind = "fired"   // a trigger's prompt was queued
-	Skipped        Kind = "skipped" // a prompt of a trigger, or of send --at, was not queued
-	TriggerFailed  Kind = "trigger-failed"
-	TriggerAnew    Kind = "trigger-anew" // it is no longer known what a trigger has fired for
-	Applied        Kind = "applied"      // an agent's directory was brought in line with its declaration
-	Ended          Kind = "ended"        // a session
-	Recovered      Kind = "recovered"    // an entry that was in flight
-	Swept          Kind = "swept"        // processes of a dead session were ended
-	Paused         Kind = "paused"
-	Resumed        Kind = "resumed"
-	Answered       Kind = "answered"  // a person has said where an agent's queue continues
-	Restarted      Kind = "restarted" // a person had the session end, for another one
-	Cancelled      Kind = "cancelled" // a person had the turn end
-	Reloaded       Kind = "reloaded"
-	ReloadFailed   Kind = "reload-failed"
-	Added          Kind = "added"
-	Removed        Kind = "removed"
-	DirectoryLost  Kind = "directory-lost"
-	DirectoryFound Kind = "directory-found"
-	QueueLost      Kind = "queue-lost"  // accepted prompts are gone with their folder
-	Stuck          Kind = "stuck"       // the service refuses an agent's work for long
-	Forgot         Kind = "forgot"      // a conversation that the client has no more, or that became too full
-	StopHook       Kind = "stop-hook"   // a Stop hook of somebody else's was seen to continue the client
-	Refused        Kind = "refused"     // a session's request, for a reason of its account
-	OverBudget     Kind = "over-budget" // what an agent, its group or the fleet may spend in a period is spent
-	Stopped        Kind = "stop"        // a turn was over, and the Stop hook has decided what follows
-	Alive          Kind = "alive"       // what a session says of itself
-	Probed         Kind = "probed"      // a client that was new was tried
-	Approval       Kind = "approval"    // something was asked for, approved, rejected, expired or withdrawn
-	Checked        Kind = "check"       // an entry was checked: until
-	Aside          Kind = "set-aside"   // an entry waits for approval, and the queue goes on
-	Forged         Kind = "forged"      // the queue's files call an entry done that was not proven
-	NotQueued      Kind = "not-queued"  // what a prompt had to pass was recorded, and its sender was killed
-	Stopping       Kind = "stopping"
-	Acted          Kind = "acted" // a person had something done by the page
+	StateChanged  Kind = "state"
+	Fired         Kind = "fired"   // a trigger's prompt was queued
+	Skipped       Kind = "skipped" // a prompt of a trigger, or of send --at, was not queued
+	TriggerFailed Kind = "trigger-failed"
+	TriggerAnew   Kind = "trigger-anew" // it is no longer known what a trigger has fired for
+	// RequestsRefused tells of the first request to a webhook that was refused, the tenth, …
+	RequestsRefused Kind = "requests-refused"
+	Applied         Kind = "applied"   // an agent's directory was brought in line with its declaration
+	Ended           Kind = "ended"     // a session
+	Recovered       Kind = "recovered" // an entry that was in flight
+	Swept           Kind = "swept"     // processes of a dead session were ended
+	Paused          Kind = "paused"
+	Resumed         Kind = "resumed"
+	Answered        Kind = "answered"  // a person has said where an agent's queue continues
+	Restarted       Kind = "restarted" // a person had the session end, for another one
+	Cancelled       Kind = "cancelled" // a person had the turn end
+	Reloaded        Kind = "reloaded"
+	ReloadFailed    Kind = "reload-failed"
+	Added           Kind = "added"
+	Removed         Kind = "removed"
+	DirectoryLost   Kind = "directory-lost"
+	DirectoryFound  Kind = "directory-found"
+	QueueLost       Kind = "queue-lost"   // accepted prompts are gone with their folder
+	Stuck           Kind = "stuck"        // the service refuses an agent's work for long
+	Forgot          Kind = "forgot"       // a conversation that the client has no more, or that became too full
+	StopHook        Kind = "stop-hook"    // a Stop hook of somebody else's was seen to continue the client
+	Refused         Kind = "refused"      // a session's request, for a reason of its account
+	OverBudget      Kind = "over-budget"  // what an agent, its group or the fleet may spend in a period is spent
+	Stopped         Kind = "stop"         // a turn was over, and the Stop hook has decided what follows
+	Alive           Kind = "alive"        // what a session says of itself
+	Stray           Kind = "stray-prompt" // a session was given one that neither its queue nor a person has given
+	Probed          Kind = "probed"       // a client that was new was tried
+	Approval        Kind = "approval"     // something was asked for, approved, rejected, expired or withdrawn
+	Checked         Kind = "check"        // an entry was checked: until
+	Aside           Kind = "set-aside"    // an entry waits for approval, and the queue goes on
+	Forged          Kind = "forged"       // the queue's files call an entry done that was not proven
+	NotQueued       Kind = "not-queued"   // what a prompt had to pass was recorded, and its sender was killed
+	Stopping        Kind = "stopping"
+	Acted           Kind = "acted" // a person had something done by the page
 )
 
-// The journal's files in the state directory. When the present one is full, it
-// replaces the old one.
-const (
-	presentFile = "journal.jsonl"
-	oldFile     = "journal.1.jsonl"
-	fullFile    = "journal.2.jsonl" // on its way into the old one
-	lockFile    = ".journal-lock"
-	fullSize    = 64 << 20
-)
-
-// Journal appends events to journal.jsonl in the state directory. Several
-// processes, and goroutines, may write one journal.
+// Journal writes events into a fleet's store.
 type Journal struct {
-	dir string
-	max int64
+	store *store.Store
+	log   *slog.Logger
+	asked chan struct{} // something waits
+	// closing is closed by Close, ended when nothing is written any more.
+	closing, ended chan struct{}
+	once           sync.Once
+	// writing is held while events are committed, so that they stay in their order.
+	writing sync.Mutex
 
-	mu   sync.Mutex
-	f    *os.File
-	torn bool // the last line may be incomplete
+	mu      sync.Mutex
+	waiting []Event
+	lost    int // of those that were too many to wait
 
-	// failed is why the last attempt to rewrite the old file failed, until the next
-	// attempt; told says that Add has returned it.
-	failed error
-	again  time.Time
-	told   bool
-
-	sharing sync.WaitGroup
+	last, pruned int64 // the number of the last event, and as of which its past was pruned
+	most         int64
 }
 
-// shareAgain is how long to wait after a rotation failed: it reads everything, and
-// what it lacks, for example room on the disk, does not come with the next event.
-const shareAgain = time.Minute
+const (
+	// soon is how long an event waits for others, so that they are one commit.
+	soon = 50 * time.Millisecond
+	// mostWaiting is how many wait while the store cannot be written.
+	mostWaiting = 20_000
+	// tryAgain is when that is tried again, if another event comes.
+	tryAgain = 5 * time.Second
+	// mostEvents are kept.
+	mostEvents = 800_000
+)
 
-// Exists reports whether there is a journal; a run begins with it.
-func Exists(stateDir string) bool {
-	_, err := os.Lstat(filepath.Join(stateDir, presentFile))
-	return err == nil
+// New returns the journal of a fleet's store.
+func New(s *store.Store, log *slog.Logger) *Journal {
+	j := &Journal{store: s, log: log, asked: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}), most: mostEvents}
+	go j.write()
+	return j
 }
 
-// Open opens the journal of a state directory, and creates it if necessary.
-func Open(stateDir string) (*Journal, error) {
-	j := &Journal{dir: stateDir, max: fullSize}
-	if err := j.open(); err != nil {
-		return nil, fmt.Errorf("cannot open the journal: %w", err)
+// Add writes an event down, soon. It waits for nothing, so the caller may hold a lock. What a
+// process adds just before it is killed may be missing: nothing is decided from it.
+func (j *Journal) Add(e Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.waiting) >= mostWaiting {
+		j.waiting, j.lost = j.waiting[1:], j.lost+1
 	}
-	return j, nil
+	j.waiting = append(j.waiting, e)
+	select {
+	case j.asked <- struct{}{}:
+	default:
+	}
 }
 
-func (j *Journal) open() error {
-	f, err := durable.OpenFile(filepath.Join(j.dir, presentFile), os.O_APPEND|os.O_CREATE|os.O_RDWR)
-	if err != nil {
+// Flush returns when all that was added is durable, or why it is not.
+func (j *Journal) Flush() error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.mu.Lock()
+	batch := j.waiting
+	j.waiting = nil
+	j.mu.Unlock()
+	if len(batch) == 0 {
+		return nil
+	}
+	err := j.store.Write(context.Background(), func(c *store.Change) (err error) {
+		j.last, err = add(c, batch)
 		return err
+	})
+	if err != nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if len(j.waiting) < mostWaiting {
+			j.waiting = append(batch, j.waiting...)
+		}
+		return fmt.Errorf("cannot write the journal: %w", err)
 	}
-	if j.f != nil {
-		_ = j.f.Close()
+	return nil
+}
+
+// Close writes what was added.
+func (j *Journal) Close() error {
+	j.once.Do(func() { close(j.closing) })
+	<-j.ended
+	return j.Flush()
+}
+
+// write writes what is added until the journal is closed.
+func (j *Journal) write() {
+	defer close(j.ended)
+	failing := false
+	for delay := soon; ; {
+		select {
+		case <-j.asked:
+		case <-j.closing:
+			return
+		}
+		select {
+		case <-time.After(delay):
+		case <-j.closing:
+			return
+		}
+		err := j.Flush()
+		if err != nil && !failing {
+			j.log.Warn(err.Error())
+		}
+		if failing, delay = err != nil, soon; failing { // the next event tries again
+			delay = tryAgain
+		}
+		j.mu.Lock()
+		lost := j.lost
+		j.lost = 0
+		j.mu.Unlock()
+		if lost > 0 {
+			j.log.Warn("events are missing in the journal: too many came while it could not be written", "events", lost)
+		}
+		if err := j.prune(); err != nil {
+			j.log.Warn("cannot shorten the journal", "err", err)
+		}
 	}
-	j.f = f
-	j.torn, err = durable.Unterminated(f)
+}
+
+// Write writes events in a transaction, for who has no Journal.
+func Write(c *store.Change, events ...Event) error {
+	_, err := add(c, events)
 	return err
 }
 
-// Add writes one event in one write(2) or not at all, so that readers see whole
-// lines. It first ends a line that a writer that died left incomplete. It does not
-// wait for a rotation. That a rotation failed is returned once, after the event is
-// written.
-func (j *Journal) Add(e Event) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return err
+// add writes events, and returns the number of the last one.
+func add(c *store.Change, events []Event) (n int64, err error) {
+	if _, err := c.One(`SELECT COALESCE(MAX(n), 0) FROM events`, nil, &n); err != nil {
+		return n, err
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.rotate(); err != nil {
-		return fmt.Errorf("cannot rotate the journal: %w", err)
-	}
-	if line = append(summed(line), '\n'); j.torn {
-		line = append([]byte{'\n'}, line...)
-	}
-	if err := durable.WriteWhole(j.f, line); err != nil {
-		j.torn, _ = durable.Unterminated(j.f) // if this fails, the next write says so
-		return fmt.Errorf("cannot write the journal: %w", err)
-	}
-	j.torn = false
-	if j.failed != nil && !j.told {
-		j.told = true
-		return fmt.Errorf("cannot shorten the journal: %w", j.failed)
-	}
-	return nil
-}
-
-// rotate follows a file that another process has moved, and moves a full one.
-func (j *Journal) rotate() error {
-	path := filepath.Join(j.dir, presentFile)
-	mine, err := j.f.Stat()
-	if err != nil {
-		return err
-	}
-	named, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(mine, named):
-		return j.open()
-	case err != nil:
-		return err
-	case mine.Size() < j.max, time.Now().Before(j.again) && mine.Size() < 2*j.max:
-		return nil
-	}
-	unlock, err := flock.TryLock(filepath.Join(j.dir, lockFile))
-	if err != nil { // another process is doing it, or we are
-		return nil
-	}
-	if j.failed != nil && mine.Size() >= 2*j.max {
-		if err := j.forget(); err != nil {
-			return errors.Join(err, unlock())
-		}
-	}
-	full := filepath.Join(j.dir, fullFile)
-	if _, err := os.Lstat(full); errors.Is(err, os.ErrNotExist) {
-		if named, err := os.Lstat(path); err == nil && os.SameFile(mine, named) {
-			if err := os.Rename(path, full); err != nil {
-				return errors.Join(err, unlock())
-			}
-		}
-		err = j.open()
+	for _, e := range events {
+		body, err := json.Marshal(e)
 		if err != nil {
-			return errors.Join(err, unlock())
+			return n, err
+		}
+		n++
+		if err := Put(c, n, e, body, int64(sumOf(body))); err != nil {
+			return n, err
 		}
 	}
-	// This takes about a second: nobody waits for it. If it does not finish, the
-	// next rotation does.
-	j.sharing.Go(func() {
-		err := errors.Join(share(j.dir, j.max), unlock())
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		if j.failed, j.told = err, false; err != nil {
-			j.again = time.Now().Add(shareAgain)
-		}
-	})
-	return nil
+	return n, nil
 }
 
-// forget replaces the old file with the full one if the two cannot be merged: its
-// oldest events are lost, whichever agent they belong to, and their room is free.
-func (j *Journal) forget() error {
-	full := filepath.Join(j.dir, fullFile)
-	if _, err := os.Lstat(full); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return os.Rename(full, filepath.Join(j.dir, oldFile))
+// Put writes an event as it is said in body. It is for what earlier versions wrote.
+func Put(c *store.Change, n int64, e Event, body []byte, crc int64) error {
+	_, err := c.Do(`INSERT INTO events (n, at, agent, kind, body, crc) VALUES ($1, $2, $3, $4, $5, $6)`, n, store.Millis(e.At), e.Agent, string(e.Kind), string(body), crc)
+	return err
 }
 
-// Close closes the journal.
-func (j *Journal) Close() error {
-	j.sharing.Wait()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.f.Close()
-}
+func sumOf(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }

@@ -2,14 +2,13 @@ package journal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"io/fs"
-	"os"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,116 +16,118 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heartbeat/hook/flock"
+	"heartbeat/hook/foreign"
+	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
-func kinds(t *testing.T, dir string) []string {
+// lab is a fleet's journal.
+type lab struct {
+	*testing.T
+	dir   string
+	store *store.Store
+	*Journal
+	said strings.Builder
+}
+
+func newLab(t *testing.T) *lab {
 	t.Helper()
-	var all []string
-	for e, err := range Read(dir) {
+	l := &lab{T: t, dir: t.TempDir()}
+	l.store = storetest.New(t, l.dir)
+	l.Journal = New(l.store, slog.New(slog.NewTextHandler(&l.said, nil)))
+	return l
+}
+
+// all are the events that are read now.
+func (l *lab) all() (all []Event) {
+	l.Helper()
+	for e, err := range Read(l.dir) {
 		if err != nil {
-			t.Fatal(err)
+			l.Fatal(err)
 		}
-		all = append(all, string(e.Kind))
+		all = append(all, e)
 	}
 	return all
 }
 
-func openTestJournal(t *testing.T, dir string, limit int64) *Journal {
-	t.Helper()
-	j, err := Open(dir)
+func (l *lab) must(err error) {
+	l.Helper()
 	if err != nil {
-		t.Fatal(err)
+		l.Fatal(err)
 	}
-	j.max = limit
-	t.Cleanup(func() { _ = j.Close() })
-	return j
 }
 
-func TestJournalIsRotated(t *testing.T) {
+// TestEventsStayInTheirOrder: those that are added, those that are written with something
+// else, and more than are read at once.
+func TestEventsStayInTheirOrder(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	one, two := openTestJournal(t, dir, 4096), openTestJournal(t, dir, 4096)
-	const n = 400
+	l := newLab(t)
+	const n = 2*page + 7
 	for i := range n {
-		j := one
-		if i%3 == 0 {
-			j = two // another process
+		if i%500 != 499 {
+			l.Add(Event{Kind: Kind(fmt.Sprintf("k%d", i))})
+			continue
 		}
-		if err := j.Add(Event{Kind: Kind(fmt.Sprintf("k%d", i))}); err != nil {
-			t.Fatal(err)
+		l.must(l.Flush())
+		l.must(l.store.Write(t.Context(), func(c *store.Change) error { return Write(c, Event{Kind: Kind(fmt.Sprintf("k%d", i))}) }))
+	}
+	l.must(l.Close())
+	got := l.all()
+	if len(got) != n {
+		t.Fatalf("%d events, want %d", len(got), n)
+	}
+	for i, e := range got {
+		if want := Kind(fmt.Sprintf("k%d", i)); e.Kind != want {
+			t.Fatalf("event %d is %s, want %s", i, e.Kind, want)
 		}
-		j.sharing.Wait()
-	}
-	one.sharing.Wait()
-	two.sharing.Wait()
-	got := kinds(t, dir)
-	if len(got) < 50 || got[len(got)-1] != fmt.Sprintf("k%d", n-1) {
-		t.Fatalf("%d events, the last %v", len(got), got[max(0, len(got)-1):])
-	}
-	for i, k := range got {
-		if want := fmt.Sprintf("k%d", n-len(got)+i); k != want {
-			t.Fatalf("event %d is %s, want %s: nothing between may be missing", i, k, want)
-		}
-	}
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range names {
-		if info, err := f.Info(); err != nil || info.Size() > 8192 || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", f.Name(), info, err)
-		}
-	}
-	if len(names) != 3 { // the present one, the old one, the lock
-		t.Errorf("files %v", names)
 	}
 }
 
-func TestATornJournalIsMended(t *testing.T) {
+// TestTheLastOfAKind is found without the others, of the agent that is meant.
+func TestTheLastOfAKind(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, presentFile)
-	text := `{"at":"2026-11-21T05:00:00Z","kind":"one"}` + "\n" + "no event\n" + strings.Repeat("x", maxEventLine+1) + "\n" +
-		`{"at":"2026-11-21T05:00:00Z","kind":"to` // the writer died
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	l := newLab(t)
+	for i := range 5 {
+		l.Add(Event{Agent: "a", Kind: Ended, Session: fmt.Sprint(i)})
+		l.Add(Event{Agent: "b", Kind: Ended, Session: "other"})
+		l.Add(Event{Agent: "a", Kind: Fired, Session: "none"})
 	}
-	if got := kinds(t, dir); len(got) != 1 || got[0] != "one" {
-		t.Errorf("read %q", got)
+	l.must(l.Close())
+	if e, known, err := LastOf(l.dir, "a", Ended); err != nil || !known || e.Session != "4" || e.Agent != "a" {
+		t.Errorf("%+v, %v, %v", e, known, err)
 	}
-	j := openTestJournal(t, dir, fullSize)
-	for _, kind := range []string{"two", "three"} {
-		if err := j.Add(Event{Kind: Kind(kind)}); err != nil {
-			t.Fatal(err)
+	for dir, agent := range map[string]string{l.dir: "c", t.TempDir(): "a"} {
+		if e, known, err := LastOf(dir, agent, Ended); err != nil || known {
+			t.Errorf("%+v, %v, %v", e, known, err)
 		}
 	}
-	if got := strings.Join(kinds(t, dir), " "); got != "one two three" {
-		t.Errorf("read %q", got)
-	}
 }
 
-func TestNoJournal(t *testing.T) {
+// TestNoStoreIsNoJournal: a fleet that never ran has nothing to read.
+func TestNoStoreIsNoJournal(t *testing.T) {
 	t.Parallel()
-	if got := kinds(t, t.TempDir()); len(got) != 0 {
-		t.Errorf("read %q", got)
+	for e, err := range Read(t.TempDir()) {
+		t.Error(e, err)
+	}
+	if v, err := Verify(t.Context(), t.TempDir()); err != nil || v.Lines != 0 {
+		t.Error(v, err)
 	}
 }
 
-func TestFollowOverRotations(t *testing.T) {
+// TestFollow sees what is there, and then what comes, once.
+func TestFollow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		j, err := Open(dir)
-		if err != nil {
+		s, end := storetest.Open(t, dir)
+		defer end()
+		j := New(s, slog.New(slog.DiscardHandler))
+		j.Add(Event{Kind: "before"})
+		if err := j.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		defer j.Close()
-		j.max = 20_000
-		if err := j.Add(Event{Kind: "before"}); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		caughtUp := make(chan struct{})
 		var got []string
@@ -143,23 +144,128 @@ func TestFollowOverRotations(t *testing.T) {
 			}
 		})
 		<-caughtUp
-		// A rotation takes some 400 events, and the follower sees each file.
-		for i := range 1000 {
-			if i%100 == 0 {
+		for i := range 300 {
+			if i%30 == 0 {
 				time.Sleep(lookAgain)
 			}
-			if err := j.Add(Event{Kind: Kind(fmt.Sprintf("k%d", i))}); err != nil {
-				t.Fatal(err)
-			}
+			j.Add(Event{Kind: Kind(fmt.Sprintf("k%d", i))})
 		}
-		if err := j.Add(Event{Kind: "last"}); err != nil {
-			t.Fatal(err)
-		}
+		j.Add(Event{Kind: "last"})
 		follower.Wait()
-		if len(got) != 1002 || got[0] != "before" || got[1] != "k0" || got[1001] != "last" {
-			t.Errorf("%d events seen, want all 1002", len(got))
+		if len(got) != 302 || got[0] != "before" || got[1] != "k0" || got[301] != "last" {
+			t.Errorf("%d events seen, want all 302", len(got))
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
 		}
 	})
+}
+
+// What one agent did all day was all that the journal held: its fires had pushed
+// the past of the others out.
+func TestOneAgentPushesNobodyOut(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.most = 1000
+	quiet := []string{"a", "b", ""}
+	for i := range 5000 {
+		e := Event{Agent: "noisy", Kind: Fired, Trigger: fmt.Sprint(i)}
+		if i < 60 {
+			e = Event{Agent: quiet[i%3], Kind: Ended, Trigger: fmt.Sprint(i)}
+		}
+		l.Add(e)
+	}
+	l.must(l.Close())
+	l.pruned = 0
+	l.must(l.prune())
+	seen, last := map[string]int{}, ""
+	for _, e := range l.all() {
+		seen[e.Agent]++
+		last = e.Trigger
+	}
+	if seen["a"] != 20 || seen["b"] != 20 || seen[""] != 20 || seen["noisy"] != 940 || last != "4999" {
+		t.Errorf("left of the past: %v, the last %s", seen, last)
+	}
+}
+
+// A line for each turn must not push an agent's failures out.
+func TestStopsGoFirst(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.most = 500
+	for i := range 3000 {
+		e := Event{Agent: "a", Kind: Stopped, Answer: "gave", Entry: "afbd9f4429f1"}
+		if i%100 == 0 {
+			e = Event{Agent: "a", Kind: Ended, Trigger: fmt.Sprint(i)}
+		}
+		l.Add(e)
+	}
+	l.must(l.Close())
+	l.pruned = 0
+	l.must(l.prune())
+	seen, last := map[Kind]int{}, Kind("")
+	for _, e := range l.all() {
+		seen[e.Kind]++
+		last = e.Kind
+	}
+	if seen[Ended] != 30 || seen[Stopped] != 470 || last != Stopped {
+		t.Errorf("left of the past: %v, the last %s", seen, last)
+	}
+}
+
+// TestEventsWaitForAStoreThatIsBusy: as many as there is room for, and it is said how many
+// were too many.
+func TestEventsWaitForAStoreThatIsBusy(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	hold, begun := make(chan struct{}), make(chan struct{}, 1)
+	var busy sync.WaitGroup
+	busy.Go(func() {
+		_ = l.store.Write(t.Context(), func(*store.Change) error { begun <- struct{}{}; <-hold; return nil })
+	})
+	<-begun
+	l.writing.Lock() // as if a batch were on its way
+	for range mostWaiting + 50 {
+		l.Add(Event{Kind: Fired})
+	}
+	l.writing.Unlock()
+	close(hold)
+	busy.Wait()
+	if !testbed.Await(testbed.Patience, func() bool { return len(l.all()) > 0 }) {
+		t.Error("nothing is written")
+	}
+	l.must(l.Close())
+	if n := len(l.all()); n != mostWaiting || !strings.Contains(l.said.String(), "events=50") {
+		t.Errorf("%d events, want %d; said:\n%s", n, mostWaiting, &l.said)
+	}
+}
+
+// TestDamageIsFound: a changed event, and one that was cut; those of versions without checksums
+// are read as ever.
+func TestDamageIsFound(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	for i := range 5 {
+		l.Add(Event{Agent: "a", Kind: Ended, Reason: foreign.Text(fmt.Sprintf("it says %d", i))})
+	}
+	l.must(l.Close())
+	harm := func(statement string) {
+		l.must(l.store.Write(t.Context(), func(c *store.Change) error { _, err := c.Do(statement); return err }))
+	}
+	harm(`UPDATE events SET crc = -1 WHERE n = 1`)
+	v, err := Verify(t.Context(), l.dir)
+	if err != nil || v.Lines != 5 || v.Unsummed != 1 || len(v.Damaged) != 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	harm(`UPDATE events SET body = replace(body, '"it says', '"it sayt') WHERE n = 2`)
+	harm(`UPDATE events SET body = substr(body, 1, length(body) - 1) WHERE n = 4`)
+	v, err = Verify(t.Context(), l.dir)
+	if err != nil || strings.Join(v.Damaged, ", ") != "event 2, event 4" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if n := len(l.all()); n != 5 {
+		t.Errorf("%d events are read", n)
+	}
 }
 
 // TestKindsAreAClosedList: no event is written with a kind that is not declared
@@ -195,196 +301,5 @@ func TestKindsAreAClosedList(t *testing.T) {
 	})
 	if err != nil || looked < 15 {
 		t.Errorf("looked at %d events: %v", looked, err)
-	}
-}
-
-// What one agent did all day was all that the journal held: its fires had pushed
-// the past of the others out.
-func TestOneAgentPushesNobodyOut(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	j := openTestJournal(t, dir, 20_000)
-	quiet := []string{"a", "b", ""}
-	for i := range 5000 {
-		e := Event{Agent: "noisy", Kind: Fired, Trigger: fmt.Sprint(i)}
-		if i < 60 {
-			e = Event{Agent: quiet[i%3], Kind: Ended, Trigger: fmt.Sprint(i)}
-		}
-		if err := j.Add(e); err != nil {
-			t.Fatal(err)
-		}
-		j.sharing.Wait() // as if events came slower than they are sorted out
-	}
-	seen, last := map[string]int{}, ""
-	for e, err := range Read(dir) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen[e.Agent]++
-		last = e.Trigger
-	}
-	if seen["a"] != 20 || seen["b"] != 20 || seen[""] != 20 || seen["noisy"] < 100 || last != "4999" {
-		t.Errorf("left of the past: %v, the last %s", seen, last)
-	}
-	total := int64(0)
-	for _, name := range []string{oldFile, presentFile, fullFile} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			total += info.Size()
-		}
-	}
-	if total > 4*20_000 {
-		t.Errorf("the journal has %d bytes", total)
-	}
-}
-
-// A rotation that was killed in the middle is ended by the next one.
-func TestAKilledRotationIsEnded(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	j := openTestJournal(t, dir, 2000)
-	for i := range 20 {
-		if err := j.Add(Event{Agent: "a", Kind: Ended, Trigger: fmt.Sprint(i)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	j.sharing.Wait()
-	if err := os.Rename(filepath.Join(dir, presentFile), filepath.Join(dir, fullFile)); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(kinds(t, dir)); n != 20 {
-		t.Errorf("%d events are read meanwhile, want 20", n)
-	}
-	for i := range 100 {
-		if err := j.Add(Event{Agent: "b", Kind: Ended, Trigger: fmt.Sprint(i)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	j.sharing.Wait()
-	if _, err := os.Stat(filepath.Join(dir, fullFile)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what was left is still there: %v", err)
-	}
-}
-
-// A journal of 4 TB, which is sparse and costs nothing, held events, history
-// and the end of a run for good.
-func TestAHugeJournal(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	j := openTestJournal(t, dir, 20_000)
-	if err := os.Truncate(filepath.Join(dir, presentFile), 4<<40); err != nil {
-		t.Skipf("this file system has no such files: %v", err)
-	}
-	if n := len(kinds(t, dir)); n != 0 {
-		t.Errorf("it holds %d events", n)
-	}
-	for range 3 {
-		if err := j.Add(Event{Agent: "a", Kind: Ended}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	j.sharing.Wait()
-	if n := len(kinds(t, dir)); n != 3 {
-		t.Errorf("%d events, want 3", n)
-	}
-}
-
-// Each event beyond the size of a file read all of the journal again where that
-// could not be shortened, and a writer waited for that, with the scheduler's lock
-// held.
-func TestARotationThatFailsForGood(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	j := openTestJournal(t, dir, 2000)
-	inTheWay := filepath.Join(dir, oldFile, "x")
-	if err := errors.Join(os.Mkdir(filepath.Dir(inTheWay), 0o700), os.WriteFile(inTheWay, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	add := func() error {
-		err := j.Add(Event{Agent: "a", Kind: Ended, Trigger: "0123456789"})
-		j.sharing.Wait()
-		return err
-	}
-	told := 0
-	for range 60 {
-		if add() != nil {
-			told++
-		}
-	}
-	if told == 0 || told > 35 { // 20 events are two files' worth; then each is refused
-		t.Errorf("told %d times", told)
-	}
-	total := int64(0)
-	for _, name := range []string{presentFile, fullFile} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			total += info.Size()
-		}
-	}
-	if total > 4*2000 {
-		t.Errorf("the journal has %d bytes", total)
-	}
-	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if err := add(); err != nil {
-			t.Errorf("it is in order again: %v", err)
-		}
-	}
-	if n := len(kinds(t, dir)); n < 20 {
-		t.Errorf("%d events are left", n)
-	}
-}
-
-// A rotation in progress keeps nobody waiting.
-func TestARotationIsNotWaitedFor(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	j := openTestJournal(t, dir, 500)
-	unlock, err := flock.TryLock(filepath.Join(dir, lockFile)) // one that takes its time
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := make(chan struct{})
-	j.sharing.Go(func() { <-free })
-	for range 100 {
-		if err := j.Add(Event{Agent: "a", Kind: Ended}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	close(free)
-	j.sharing.Wait()
-	if err := unlock(); err != nil {
-		t.Error(err)
-	}
-	if n := len(kinds(t, dir)); n != 100 {
-		t.Errorf("%d events", n)
-	}
-}
-
-// A line for each turn must not push an agent's failures out.
-func TestStopsGoFirst(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	j := openTestJournal(t, dir, 20_000)
-	for i := range 3000 {
-		e := Event{Agent: "a", Kind: Stopped, Answer: "gave", Entry: "afbd9f4429f1"}
-		if i%100 == 0 {
-			e = Event{Agent: "a", Kind: Ended, Trigger: fmt.Sprint(i)}
-		}
-		if err := j.Add(e); err != nil {
-			t.Fatal(err)
-		}
-		j.sharing.Wait()
-	}
-	seen, last := map[Kind]int{}, Kind("")
-	for e, err := range Read(dir) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen[e.Kind]++
-		last = e.Kind
-	}
-	if seen[Ended] != 30 || seen[Stopped] < 100 || last != Stopped {
-		t.Errorf("left of the past: %v, the last %s", seen, last)
 	}
 }

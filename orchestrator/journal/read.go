@@ -1,177 +1,208 @@
 package journal
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"io/fs"
+	"fmt"
 	"iter"
-	"os"
-	"path/filepath"
 	"time"
 
-	"heartbeat/hook/durable"
+	"heartbeat/orchestrator/store"
 )
-
-// Readers skip lines that are longer than this or are not events: a writer that
-// died left them, or others wrote them.
-const maxEventLine = 1 << 20
 
 // lookAgain is how often a reader that follows the journal looks for more.
 const lookAgain = 200 * time.Millisecond
 
-// Read returns the events of a fleet's journal, the oldest first, from the old file
-// and the present one. A missing journal is empty. An error is the last thing that
-// it yields.
+// page is how many events are read at once: while they are, nothing of the store's log is
+// given back.
+const page = 2000
+
+// Read returns the events of a fleet's journal, the oldest first. A fleet that has none has
+// an empty one. An error is the last thing that it yields.
 func Read(stateDir string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		present, _ := readBacklog(stateDir, yield)
-		present.close()
+		r := reader{dir: stateDir}
+		defer r.close()
+		r.each(context.Background(), yield)
 	}
+}
+
+// LastOf returns the last event of a kind of an agent; known is false if there is none. It
+// reads no others.
+func LastOf(stateDir, agent string, kind Kind) (last Event, known bool, err error) {
+	ctx := context.Background()
+	from, err := store.OpenReader(ctx, stateDir)
+	if errors.Is(err, store.ErrNone) {
+		return last, false, nil
+	}
+	var body string
+	if err == nil {
+		err = from.Read(ctx, func(v *store.View) (err error) {
+			known, err = v.One(`SELECT body FROM events WHERE agent = $1 AND kind = $2 ORDER BY n DESC LIMIT 1`, []any{agent, string(kind)}, &body)
+			return err
+		})
+		err = errors.Join(err, from.Close())
+	}
+	if err == nil && known {
+		err = json.Unmarshal([]byte(body), &last)
+	}
+	if err != nil {
+		return Event{}, false, fmt.Errorf("cannot read the journal: %w", err)
+	}
+	return last, known, nil
 }
 
 // Follow yields everything that Read does, calls caughtUp, and continues with what
 // is added until ctx ends.
 func Follow(ctx context.Context, stateDir string, caughtUp func()) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		path := filepath.Join(stateDir, presentFile)
-		r, more := readBacklog(stateDir, yield)
-		defer func() { r.close() }()
-		if !more {
-			return
+		r := reader{dir: stateDir}
+		defer r.close()
+		more := r.each(ctx, yield)
+		if more {
+			caughtUp()
 		}
-		caughtUp()
-		ticker := time.NewTicker(lookAgain)
-		defer ticker.Stop()
-		for {
+		for more {
 			select {
 			case <-ctx.Done():
 				return
-			case <-ticker.C:
+			case <-time.After(lookAgain):
 			}
-			if r != nil && !r.each(yield) {
-				return
-			}
-			if r.current(path) {
-				continue
-			}
-			next, err := openReader(path)
-			if err != nil {
-				continue
-			}
-			// What was written before the file was moved is read first.
-			if r != nil && !r.each(yield) {
-				_ = next.f.Close()
-				return
-			}
-			r.close()
-			r = next
+			more = r.each(ctx, yield)
 		}
 	}
 }
 
-// readBacklog yields what there is and returns the reader of the present file, or
-// nil, and whether more is wanted.
-func readBacklog(stateDir string, yield func(Event, error) bool) (present *reader, more bool) {
-	present, err := openReader(filepath.Join(stateDir, presentFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		yield(Event{}, err)
-		return nil, false
-	}
-	for _, r := range openPast(stateDir) {
-		defer r.close()
-		if !r.each(yield) {
-			return present, false
-		}
-	}
-	return present, present == nil || present.each(yield)
-}
-
-// openPast opens the old file and the full one, if they exist: both before or both
-// after the one was merged into the other.
-func openPast(stateDir string) []*reader {
-	for try := 0; ; try++ {
-		var past []*reader
-		full, fullErr := openReader(filepath.Join(stateDir, fullFile))
-		if old, err := openReader(filepath.Join(stateDir, oldFile)); err == nil {
-			past = append(past, old)
-		}
-		if fullErr == nil {
-			past = append(past, full)
-		}
-		_, err := os.Lstat(filepath.Join(stateDir, fullFile))
-		if errors.Is(err, fs.ErrNotExist) == errors.Is(fullErr, fs.ErrNotExist) || try == 3 {
-			return past
-		}
-		for _, r := range past {
-			r.close()
-		}
-	}
-}
-
-// reader reads whole lines of one file, and continues where it stopped.
+// reader reads a fleet's events, and continues where it stopped.
 type reader struct {
-	f  *os.File
-	at int64 // the end of the last whole line
-}
-
-func openReader(path string) (*reader, error) {
-	f, err := durable.OpenFile(path, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	return &reader{f: f, at: beginning(f)}, nil
-}
-
-// mostRead is how much of a file is read, from its end: our files are never larger,
-// but something else may be in their place.
-const mostRead = 4 * fullSize
-
-func beginning(f *os.File) int64 {
-	if info, err := f.Stat(); err == nil {
-		return max(0, info.Size()-mostRead)
-	}
-	return 0
+	dir  string
+	from *store.Reader // nil: not open yet
+	last int64         // the number of the last event that was read
 }
 
 func (r *reader) close() {
-	if r != nil {
-		_ = r.f.Close()
+	if r.from != nil {
+		_ = r.from.Close() // it was only read
 	}
 }
 
-// current reports whether path still names the file that is being read, and is not
-// shorter than what was read of it.
-func (r *reader) current(path string) bool {
-	if r == nil {
-		return false
-	}
-	mine, err := r.f.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Stat(path)
-	return err != nil || os.SameFile(mine, named) && named.Size() >= r.at
-}
-
-// each yields the events that are there now. It returns false when no more are
-// wanted.
-func (r *reader) each(yield func(Event, error) bool) bool {
-	in := bufio.NewReaderSize(io.NewSectionReader(r.f, r.at, 1<<62), 64<<10)
-	for {
-		line, length, err := durable.Line(in, maxEventLine)
-		if err != nil {
+// each yields the events that are there now. It returns false when no more are wanted.
+func (r *reader) each(ctx context.Context, yield func(Event, error) bool) bool {
+	if r.from == nil {
+		from, err := store.OpenReader(ctx, r.dir)
+		switch {
+		case errors.Is(err, store.ErrNone):
 			return true
-		}
-		r.at += length
-		var e Event
-		if json.Unmarshal(line, &e) != nil || e.Kind == "" {
-			continue
-		}
-		if !yield(e, nil) {
+		case ctx.Err() != nil:
+			return false
+		case err != nil:
+			yield(Event{}, fmt.Errorf("cannot read the journal: %w", err))
 			return false
 		}
+		r.from = from
+	}
+	for {
+		events, err := store.Get(ctx, r.from, r.next)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err != nil:
+			yield(Event{}, fmt.Errorf("cannot read the journal: %w", err))
+			return false
+		}
+		for _, e := range events {
+			if !yield(e, nil) {
+				return false
+			}
+		}
+		if len(events) < page {
+			return true
+		}
 	}
 }
+
+// next reads a page of events. One that cannot be understood is passed over.
+func (r *reader) next(v *store.View) (events []Event, err error) {
+	last := r.last
+	err = v.Each(`SELECT n, body FROM events WHERE n > $1 ORDER BY n LIMIT $2`, []any{r.last, page}, func(scan store.Scan) error {
+		var body string
+		if err := scan(&last, &body); err != nil {
+			return err
+		}
+		var e Event
+		if json.Unmarshal([]byte(body), &e) != nil {
+			e = Event{}
+		}
+		events = append(events, e)
+		return nil
+	})
+	if err == nil {
+		r.last = last
+	}
+	return events, err
+}
+
+// Verified is what a look at all events of a journal has found.
+type Verified struct {
+	Lines int `json:"lines"`
+	// Unsummed are events of versions that wrote no checksum.
+	Unsummed int `json:"unsummed"`
+	// Damaged are events that are not as they were written, by their numbers: the first 100.
+	Damaged []string `json:"damaged"`
+	More    int      `json:"more,omitempty"` // of them
+}
+
+// maxDamaged bounds how many damaged events are named.
+const maxDamaged = 100
+
+// Verify compares each event of a fleet's journal with its checksum, and has the store itself
+// looked at. It is no seal: who changes an event on purpose can compute another checksum.
+func Verify(ctx context.Context, stateDir string) (Verified, error) {
+	v := Verified{Damaged: []string{}}
+	r, err := store.OpenReader(ctx, stateDir)
+	if errors.Is(err, store.ErrNone) {
+		return v, nil
+	}
+	if err == nil {
+		err = r.Check(ctx)
+		for last, more := int64(0), true; more && err == nil; {
+			err = r.Read(ctx, func(view *store.View) (err error) {
+				last, more, err = v.page(view, last)
+				return err
+			})
+		}
+		err = errors.Join(err, r.Close())
+	}
+	if err != nil {
+		return v, fmt.Errorf("cannot verify the journal: %w", err)
+	}
+	return v, nil
+}
+
+// page looks at some events behind a number, and returns the last one's.
+func (v *Verified) page(view *store.View, after int64) (last int64, more bool, err error) {
+	last = after
+	err = view.Each(`SELECT n, body, crc FROM events WHERE n > $1 ORDER BY n LIMIT $2`, []any{after, page}, func(scan store.Scan) error {
+		var body string
+		var crc int64
+		if err := scan(&last, &body, &crc); err != nil {
+			return err
+		}
+		v.Lines++
+		switch {
+		case crc == int64(sumOf([]byte(body))):
+		case crc == Unsummed:
+			v.Unsummed++
+		case len(v.Damaged) < maxDamaged:
+			v.Damaged = append(v.Damaged, fmt.Sprintf("event %d", last))
+		default:
+			v.More++
+		}
+		return nil
+	})
+	return last, last != after, err
+}
+
+// Unsummed stands in the place of the checksum of an event that never had one.
+const Unsummed = -1

@@ -32,6 +32,8 @@ type Prompt struct {
 	Text string    `json:"prompt"`
 	// Urgent puts it before those that are not.
 	Urgent bool `json:"urgent,omitempty"`
+	// In is how long it was to wait, if that was said and not a time; else 0.
+	In time.Duration `json:"in,omitempty"`
 }
 
 // Outcomes that callers act on.
@@ -43,7 +45,6 @@ var (
 )
 
 const (
-	folder   = "later"
 	lockFile = ".lock"
 	lockWait = 5 * time.Second
 	// most is how many may wait for one agent; overhead is what a file has beside the
@@ -53,7 +54,7 @@ const (
 )
 
 // Path is the folder of an agent's prompts.
-func Path(a *config.Agent) string { return filepath.Join(a.Home, folder) }
+func Path(a *config.Agent) string { return a.Later() }
 
 // fileOf names the file of a prompt: an id may have any characters.
 func fileOf(id string) string {
@@ -133,33 +134,23 @@ func Cancel(ctx context.Context, a *config.Agent, id string) error {
 	})
 }
 
-// first returns when the first prompt of an agent is due, zero if none waits, and what
-// cannot be read.
-func first(a *config.Agent) (due time.Time, unread error) {
-	all, unread := List(a)
-	if len(all) > 0 {
-		due = all[0].At
-	}
-	return due, unread
-}
-
 // sendDue sends the prompts of an agent whose time has come, in its order. One that send
 // refuses stays, and is not waited for.
-func sendDue(ctx context.Context, a *config.Agent, now time.Time, send func(Prompt) error) error {
+func sendDue(ctx context.Context, a *config.Agent, isDue func(Prompt) bool, send func(Prompt) error) error {
 	f, err := open(a)
 	if f == nil || err != nil {
 		return err
 	}
 	defer f.Close()
 	all, unread := list(f, a)
-	if len(all) == 0 || all[0].At.After(now) {
+	if !slices.ContainsFunc(all, isDue) {
 		return unread
 	}
 	return errors.Join(unread, locked(ctx, f, func() error {
 		var failed error
 		for _, p := range all {
-			if p.At.After(now) {
-				break
+			if !isDue(p) {
+				continue
 			}
 			if _, err := read(f, a, fileOf(p.ID)); errors.Is(err, fs.ErrNotExist) {
 				continue // it was cancelled meanwhile

@@ -15,6 +15,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/internal/testbed"
 )
 
 func agent(t *testing.T) *config.Agent {
@@ -33,9 +34,10 @@ func put(t *testing.T, a *config.Agent, id string, at time.Time) {
 func TestPromptsAreSentInTheirOrder(t *testing.T) {
 	t.Parallel()
 	a, now := agent(t), time.Now().Round(0)
-	if next, err := first(a); err != nil || !next.IsZero() {
-		t.Errorf("nothing waits: %s, %v", next, err)
+	if all, err := List(a); err != nil || len(all) > 0 {
+		t.Errorf("nothing waits: %+v, %v", all, err)
 	}
+	isDue := func(p Prompt) bool { return !p.At.After(now) }
 	put(t, a, "third/../ü\n", now.Add(time.Hour))
 	put(t, a, "second", now.Add(-time.Minute))
 	put(t, a, "first", now.Add(-time.Hour))
@@ -57,16 +59,16 @@ func TestPromptsAreSentInTheirOrder(t *testing.T) {
 		sent = append(sent, p.ID)
 		return nil
 	}
-	err := sendDue(t.Context(), a, now, send)
+	err := sendDue(t.Context(), a, isDue, send)
 	if !errors.Is(err, broken) || !slices.Equal(sent, []string{"second"}) {
 		t.Errorf("one that cannot be sent: %v, sent %q", err, sent)
 	}
 	broken = nil
-	if err := sendDue(t.Context(), a, now, send); err != nil || !slices.Equal(sent, []string{"second", "first"}) {
+	if err := sendDue(t.Context(), a, isDue, send); err != nil || !slices.Equal(sent, []string{"second", "first"}) {
 		t.Errorf("sent %q, %v", sent, err)
 	}
-	if next, err := first(a); err != nil || !next.Equal(now.Add(time.Hour)) {
-		t.Errorf("the next one is due at %s, %v", next, err)
+	if all, err := List(a); err != nil || len(all) != 1 || !all[0].At.Equal(now.Add(time.Hour)) {
+		t.Errorf("left are %+v, %v", all, err)
 	}
 	for _, id := range []string{"first", "nobody"} {
 		if err := Cancel(t.Context(), a, id); !errors.Is(err, ErrNone) {
@@ -91,7 +93,7 @@ func TestWhatIsTakenBackIsNotSent(t *testing.T) {
 		sent, taken := false, error(nil)
 		var both sync.WaitGroup
 		both.Go(func() {
-			if err := sendDue(t.Context(), a, now, func(Prompt) error { sent = true; return nil }); err != nil {
+			if err := sendDue(t.Context(), a, func(Prompt) bool { return true }, func(Prompt) error { sent = true; return nil }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -182,6 +184,56 @@ func TestPromptsAreSentAtTheirTime(t *testing.T) {
 			t.Errorf("sent %q, want %q", c.sent, want)
 		}
 	})
+}
+
+// TestALengthOfTimeIsThatLong: a prompt that is to wait an hour waits an hour, also if the
+// clock is set back meanwhile; one for a time follows the clock.
+func TestALengthOfTimeIsThatLong(t *testing.T) {
+	t.Parallel()
+	for by, want := range map[time.Duration][]string{
+		-3 * time.Hour:   {"in 1h0m0s", "at 4h0m0s"},
+		0:                {"at 1h0m0s", "in 1h0m0s"},
+		30 * time.Minute: {"at 30m0s", "in 30m0s"},
+	} {
+		a := agent(t)
+		synctest.Test(t, func(t *testing.T) {
+			clock := testbed.NewClock()
+			begin := time.Now()
+			at := clock.Now().Round(0).Add(time.Hour)
+			for _, p := range []Prompt{{ID: "in", At: at, In: time.Hour}, {ID: "at", At: at}} {
+				if _, err := Put(t.Context(), a, p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := &after{clockwork{a: []*config.Agent{a}}, begin}
+			ctx, cancel := context.WithCancel(t.Context())
+			go runBy(ctx, c, nil, clock.Now)
+			time.Sleep(time.Minute)
+			clock.Set(by)
+			time.Sleep(5 * time.Hour)
+			cancel()
+			synctest.Wait()
+			slices.Sort(c.sent)
+			slices.Sort(want)
+			if !slices.Equal(c.sent, want) {
+				t.Errorf("the clock is set by %s: sent %q, want %q", by, c.sent, want)
+			}
+		})
+	}
+}
+
+// after takes down how long after its begin prompts are sent, rounded to the time between two
+// looks.
+type after struct {
+	clockwork
+	begin time.Time
+}
+
+func (c *after) SendLater(_ context.Context, _ *config.Agent, p Prompt) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent = append(c.sent, fmt.Sprintf("%s %s", p.ID, time.Since(c.begin).Round(2*lookEvery)))
+	return nil
 }
 
 // TestALockedFolderDelaysNoOther: one agent can hold the lock of its own folder for as

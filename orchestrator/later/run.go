@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/deadline"
 )
 
 // Fleet is what Run needs of a running fleet.
@@ -30,11 +31,14 @@ const askAgain = time.Second
 // Run sends prompts when their time has come, until ctx ends. look is received from
 // when somebody has put one there. An agent whose folder somebody else has locked
 // delays no other.
-func Run(ctx context.Context, f Fleet, look <-chan struct{}) {
-	r := run{Fleet: f, sending: map[string]bool{}, not: map[string]time.Time{}, fails: map[string]bool{}, ended: make(chan sent)}
+func Run(ctx context.Context, f Fleet, look <-chan struct{}) { runBy(ctx, f, look, time.Now) }
+
+// runBy is Run by a clock.
+func runBy(ctx context.Context, f Fleet, look <-chan struct{}, now func() time.Time) {
+	r := run{Fleet: f, now: now, sending: map[string]bool{}, not: map[string]time.Time{}, fails: map[string]bool{}, ends: map[string]time.Time{}, ended: make(chan sent)}
 	defer r.senders.Wait()
 	for {
-		timer := time.NewTimer(r.turn(ctx, time.Now().Round(0))) // the wall clock, which may be set
+		timer := time.NewTimer(r.turn(ctx))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -56,6 +60,10 @@ type run struct {
 	not     map[string]time.Time // those that failed, until when they are not tried again
 	fails   map[string]bool      // those of whose failure the fleet knows
 	ended   chan sent
+	now     func() time.Time
+
+	waiting sync.Mutex           // guards the following
+	ends    map[string]time.Time // :: prompt that waits for a length of time → its deadline
 	senders sync.WaitGroup
 }
 
@@ -66,12 +74,13 @@ type sent struct {
 }
 
 // turn begins to send what is due, and returns how long there is nothing more to do.
-func (r *run) turn(ctx context.Context, now time.Time) (wait time.Duration) {
+func (r *run) turn(ctx context.Context) (wait time.Duration) {
 	agents, ok := r.LaterAgents()
 	if !ok {
 		return askAgain
 	}
 	wait = lookEvery
+	now := r.now().Round(0) // the wall clock, which may be set
 	for _, a := range agents {
 		if r.sending[a.Home] {
 			continue
@@ -80,26 +89,44 @@ func (r *run) turn(ctx context.Context, now time.Time) (wait time.Duration) {
 			wait = min(wait, again.Sub(now))
 			continue
 		}
-		due, unread := first(a)
-		if unread != nil || due.IsZero() || due.After(now) {
+		all, unread := List(a)
+		left := lookEvery
+		for _, p := range all {
+			left = min(left, r.left(a, p))
+		}
+		if unread != nil || left > 0 {
 			r.tell(a, unread)
 		}
-		switch {
-		case due.IsZero():
-		case due.After(now):
-			wait = min(wait, due.Sub(now))
-		default:
-			r.send(ctx, a, now)
+		if left > 0 {
+			wait = min(wait, left)
+			continue
 		}
+		r.send(ctx, a)
 	}
 	return wait
 }
 
+// left returns how long a prompt waits yet: until a time by the wall clock, or for the length
+// of time that was said, whatever the clock is set to.
+func (r *run) left(a *config.Agent, p Prompt) time.Duration {
+	now := r.now()
+	if p.In <= 0 {
+		return p.At.Sub(now.Round(0))
+	}
+	r.waiting.Lock()
+	defer r.waiting.Unlock()
+	key := a.Home + "/" + p.ID
+	if _, known := r.ends[key]; !known {
+		r.ends[key] = deadline.On(p.At, now, p.In)
+	}
+	return deadline.Left(r.ends[key], now)
+}
+
 // send sends what is due of one agent, beside the others.
-func (r *run) send(ctx context.Context, a *config.Agent, now time.Time) {
+func (r *run) send(ctx context.Context, a *config.Agent) {
 	r.sending[a.Home] = true
 	r.senders.Go(func() {
-		err := sendDue(ctx, a, now, func(p Prompt) error { return r.SendLater(ctx, a, p) })
+		err := sendDue(ctx, a, func(p Prompt) bool { return r.left(a, p) <= 0 }, func(p Prompt) error { return r.SendLater(ctx, a, p) })
 		select {
 		case r.ended <- sent{a, err}:
 		case <-ctx.Done():
@@ -115,7 +142,7 @@ func (r *run) note(ctx context.Context, s sent) {
 		return
 	}
 	if s.err != nil {
-		r.not[s.agent.Home] = time.Now().Round(0).Add(lookEvery)
+		r.not[s.agent.Home] = r.now().Round(0).Add(lookEvery)
 	}
 	r.tell(s.agent, s.err)
 }

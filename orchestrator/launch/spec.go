@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"heartbeat/config"
@@ -79,13 +80,14 @@ func (t *Ticket) Spec() (session.Spec, error) {
 	if err != nil {
 		return session.Spec{}, err
 	}
+	_, shut := client.Claude.Shut(c.Permissions.Allow)
 	goOn := ""
 	if goesOn {
 		goOn = t.Interrupted.DeliveryID
 	}
 	return session.Spec{
 		Agent: c.Name, Session: id, Resume: resume, GoOn: goOn, Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
-		Command: command, Env: t.Env, Policy: t.Policy, StandsIn: c.StandsIn(), KickoffText: c.KickoffText,
+		Command: command, Env: slices.Concat(t.Env, shut), Policy: t.Policy, StandsIn: c.StandsIn(), KickoffText: c.KickoffText,
 		PermissionMode: c.Permissions.Mode, Settings: t.Prepared.Settings, HooksIn: hooksIn(c), Flags: t.Prepared.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		Hold: c.HoldsFor(), IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, ToolTimeout: c.ToolTimeout, ToolTimeouts: c.ToolTimeouts,

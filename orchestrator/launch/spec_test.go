@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"heartbeat/config"
+	"heartbeat/hook/client"
 )
 
 // TestASpecSaysWhetherItsClientIsTheStandIn: any command with the argument simulate was
@@ -24,6 +25,22 @@ func TestASpecSaysWhetherItsClientIsTheStandIn(t *testing.T) {
 		spec, err := ticket.Spec()
 		if err != nil || spec.StandsIn != tt.want {
 			t.Errorf("%s: %t, %v", name, spec.StandsIn, err)
+		}
+	}
+}
+
+// TestASessionHasNoTimetableOfTheClients, unless the agent's rules name a tool of it.
+func TestASessionHasNoTimetableOfTheClients(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string]string{"Read": "1", "CronCreate": "0", "ScheduleWakeup": "0", "SendMessage": "1"} {
+		dir := t.TempDir()
+		ticket := Ticket{
+			Agent: &config.Agent{Name: "a", Dir: dir, Command: []string{"claude"}, Permissions: config.Permissions{Allow: []string{rule}}},
+			Key:   "a", StateDir: dir, Env: []string{"CLAUDE_CODE_DISABLE_CRON=0"},
+		}
+		spec, err := ticket.Spec()
+		if got := client.In(spec.Env)("CLAUDE_CODE_DISABLE_CRON"); err != nil || got != want {
+			t.Errorf("with %s: %q, want %q, %v", rule, got, want, err)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func asideFolder(stateDir, key string) string {
 // KeepAside durably records an entry that is set aside.
 func KeepAside(stateDir, key string, a Aside) error {
 	if !inbox.IsDelivery(a.Flight.DeliveryID) {
-		return fmt.Errorf("cannot record what is set aside: %q is no delivery id", a.Flight.DeliveryID)
+		return fmt.Errorf("cannot record what is set aside: %q is not a delivery id", a.Flight.DeliveryID)
 	}
 	if err := state.Save(filepath.Join(asideFolder(stateDir, key), a.Flight.DeliveryID+".json"), a); err != nil {
 		return fmt.Errorf("cannot record what is set aside: %w", err)

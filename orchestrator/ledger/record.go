@@ -74,23 +74,23 @@ func (k *book) differs(d inbox.Delivery) bool {
 }
 
 // doubts reports whether an outbox record should be that of a verdict and is not. Records
-// from before verdicts were kept, by their own time, are not doubted, unless anew says that
+// from before verdicts were kept, by their own time, are not doubted, unless fresh says that
 // the prompt is new.
-func (k *book) doubts(d inbox.Delivery, anew bool) bool {
+func (k *book) doubts(d inbox.Delivery, fresh bool) bool {
 	switch {
 	case slices.Contains(k.Forged, digestOf(d)), k.differs(d):
 		return true
 	case !k.Until, slices.ContainsFunc(k.Proven, func(p Proven) bool { return p.Delivery == d.DeliveryID }):
 		return false
 	}
-	return anew || !k.Since.IsZero() && d.AcknowledgedAt.After(k.Since)
+	return fresh || !k.Since.IsZero() && d.AcknowledgedAt.After(k.Since)
 }
 
 // Unproven reports whether an outbox record belongs to an entry that has to pass something,
 // and is not the record of its passing: the agent may have written it. key is the agent's,
-// "" if it is not known. anew says that the entry was queued for the first time since the
+// "" if it is not known. fresh says that the entry was queued for the first time since the
 // until: was declared.
-func Unproven(stateDir, key, path string, d inbox.Delivery, anew bool) (bool, error) {
+func Unproven(stateDir, key, path string, d inbox.Delivery, fresh bool) (bool, error) {
 	demand, err := DemandOf(stateDir, path, d.ID)
 	if err != nil || Lacks(demand, d) {
 		return err == nil, err
@@ -104,7 +104,7 @@ func Unproven(stateDir, key, path string, d inbox.Delivery, anew bool) (bool, er
 	if demand != nil && demand.Nothing {
 		k.Until = false
 	}
-	return k.doubts(d, anew), nil
+	return k.doubts(d, fresh), nil
 }
 
 // trim drops the oldest proven entries if there are too many, and adjusts Since.

@@ -16,31 +16,38 @@ import (
 	"strings"
 
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/transcript"
 )
 
 // Session is a session, and where its conversation is kept, or "".
 type Session struct{ ID, Transcript string }
 
-// Shown returns the session that an agent's record shows, live or not; nil if there
-// is none.
-func Shown(a *config.Agent) (*Session, error) {
-	r, err := hook.ReadRecord(a.Home)
-	if err != nil || r == nil {
+// Shown returns an agent's live session, or its last one, as its shim has noted it in the state
+// directory; nil if it has had none.
+func Shown(a *config.Agent, stateDir string) (*Session, error) {
+	t, err := session.TalkOf(stateDir, a.Home)
+	if err != nil {
 		return nil, err
 	}
-	return found(a, r.Session, r.Transcript)
+	if t == nil { // no shim of this version has been there
+		last, known, err := journal.LastOf(stateDir, a.Name, journal.Ended)
+		if !known || last.Session == "" || err != nil {
+			return nil, err
+		}
+		t = &session.Talk{Session: last.Session}
+	}
+	return found(a, t.Session, t.Transcript)
 }
 
-// found finds the conversation of a session: where its record claims, if it can be
+// found finds the conversation of a session: where its client claims, if it can be
 // there.
-func found(a *config.Agent, session, claimed string) (*Session, error) {
+func found(a *config.Agent, id, claimed string) (*Session, error) {
 	dir, err := launch.ConfigDir(a)
-	return &Session{session, transcript.Find(dir, a.Dir, session, claimed)}, err
+	return &Session{id, transcript.Find(dir, a.Dir, id, claimed)}, err
 }
 
 // NotFoundError means that there is nothing to show.
@@ -54,8 +61,8 @@ func (e *NotFoundError) Hint() string { return e.hint }
 
 // Last returns an agent's live or last session; the error is a *NotFoundError if it
 // has had none.
-func Last(a *config.Agent) (*Session, error) {
-	s, err := Shown(a)
+func Last(a *config.Agent, stateDir string) (*Session, error) {
+	s, err := Shown(a, stateDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -105,6 +112,8 @@ func Past(a *config.Agent, stateDir string, last *Session, prefix string) (*Sess
 // stopped, also in the agent's next sessions.
 type Conversation struct {
 	Agent *config.Agent
+	// StateDir is where its sessions are noted.
+	StateDir string
 	// Tail, if not 0, is how many bytes at its end a conversation is read from.
 	Tail int64
 	open *transcript.Reader
@@ -160,10 +169,9 @@ func (c *Conversation) Each(do func(transcript.Line) bool) error {
 	return c.open.Each(do)
 }
 
-// Follow is Each in the session that the agent's record shows now, after the rest
-// of the session before.
+// Follow is Each in the agent's live or last session, after the rest of the session before.
 func (c *Conversation) Follow(do func(transcript.Line) bool) error {
-	now, _ := Shown(c.Agent) // if it cannot be read now, it may be later
+	now, _ := Shown(c.Agent, c.StateDir) // if it cannot be read now, it may be later
 	if now == nil || now.Transcript == c.of.Transcript && c.open != nil {
 		if c.open == nil {
 			return nil
@@ -195,11 +203,10 @@ func Gone(a *config.Agent, s *Session) error {
 // Known reports whether the session's conversation is being read.
 func (c *Conversation) Known(s *Session) bool { return c.open != nil && c.of.ID == s.ID }
 
-// LastLine returns what an agent said or called last in the session that its record
-// shows; nil if that is nothing yet, or cannot be read: whoever wants to know why
-// reads the conversation.
-func LastLine(a *config.Agent) *transcript.Line {
-	s, err := Shown(a)
+// LastLine returns what an agent said or called last in its live or last session; nil if that is
+// nothing yet, or cannot be read: whoever wants to know why reads the conversation.
+func LastLine(a *config.Agent, stateDir string) *transcript.Line {
+	s, err := Shown(a, stateDir)
 	if err != nil || s == nil || s.Transcript == "" {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/transcript"
 )
 
@@ -17,7 +18,8 @@ import (
 type room struct {
 	t *testing.T
 	*config.Agent
-	kept string
+	kept  string
+	state string
 }
 
 func newRoom(t *testing.T, name string) *room {
@@ -26,10 +28,13 @@ func newRoom(t *testing.T, name string) *room {
 	r := &room{t, &config.Agent{
 		Name: name, Dir: dir, Home: filepath.Join(dir, ".heartbeat"),
 		Env: map[string]string{"CLAUDE_CONFIG_DIR": filepath.Join(dir, "client")},
-	}, filepath.Join(dir, "client/projects/somewhere")}
-	if err := errors.Join(os.MkdirAll(r.kept, 0o700), os.MkdirAll(r.Home, 0o700)); err != nil {
+	}, filepath.Join(dir, "client/projects/somewhere"), t.TempDir()}
+	// What an agent writes of a session means nothing.
+	err := errors.Join(os.MkdirAll(r.kept, 0o700), os.MkdirAll(r.Home, 0o700), os.WriteFile(filepath.Join(r.Home, "session.json"), []byte(`{"session":"forged"}`), 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
+	r.says("forged", 0, "forged")
 	return r
 }
 
@@ -46,10 +51,10 @@ func (r *room) says(session string, minute int, text string) {
 	}
 }
 
-// shows makes a session the one that the agent's record shows.
-func (r *room) shows(session string) {
+// shows makes a session the agent's last one.
+func (r *room) shows(id string) {
 	r.t.Helper()
-	if err := os.WriteFile(filepath.Join(r.Home, "session.json"), []byte(`{"session":"`+session+`"}`), 0o600); err != nil {
+	if err := (session.Talk{Session: id}).Note(r.state, r.Home); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -69,7 +74,7 @@ func (r *room) follows(c *Conversation) string {
 func TestTheLastWordsOfASessionAreFollowed(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "triage")
-	c := &Conversation{Agent: r.Agent}
+	c := &Conversation{Agent: r.Agent, StateDir: r.state}
 	defer c.Close()
 	if got := r.follows(c); got != "" {
 		t.Errorf("before any session: %q", got)
@@ -109,8 +114,8 @@ func TestNewestOfSeveral(t *testing.T) {
 		var cs []*Conversation
 		for _, r := range rooms {
 			r.shows("s")
-			s, err := Shown(r.Agent)
-			c := &Conversation{Agent: r.Agent}
+			s, err := Shown(r.Agent, r.state)
+			c := &Conversation{Agent: r.Agent, StateDir: r.state}
 			if err = errors.Join(err, c.Of(s)); err != nil {
 				t.Fatal(err)
 			}
@@ -164,22 +169,22 @@ func TestATerminalIsAFileOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestLastLine: of the session that the agent's record shows, and nothing where there
+// TestLastLine: of the agent's last session, and nothing where there
 // is nothing.
 func TestLastLine(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "triage")
-	if l := LastLine(r.Agent); l != nil {
+	if l := LastLine(r.Agent, r.state); l != nil {
 		t.Errorf("before any session: %+v", l)
 	}
 	r.says("first", 0, "one")
 	r.shows("first")
 	r.says("first", 1, "two")
-	if l := LastLine(r.Agent); l == nil || l.Text.Raw() != "two" {
+	if l := LastLine(r.Agent, r.state); l == nil || l.Text.Raw() != "two" {
 		t.Errorf("%+v", l)
 	}
 	r.shows("second")
-	if l := LastLine(r.Agent); l != nil {
+	if l := LastLine(r.Agent, r.state); l != nil {
 		t.Errorf("a session that has said nothing yet: %+v", l)
 	}
 }

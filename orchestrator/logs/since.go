@@ -11,8 +11,7 @@ import (
 	"heartbeat/orchestrator/transcript"
 )
 
-// past is a session that has ended: its conversation is read before the one that the
-// agent's record shows.
+// past is a session that has ended: its conversation is read before the one of the last.
 type past struct {
 	Session
 	began, ended time.Time

@@ -1,12 +1,14 @@
 package logs
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/orchestrator/transcript"
 )
 
@@ -15,17 +17,15 @@ import (
 func TestAllSessionsSinceATime(t *testing.T) {
 	t.Parallel()
 	r, dir := newRoom(t, "triage"), t.TempDir()
-	j, err := journal.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := journal.New(storetest.New(t, dir), slog.New(slog.DiscardHandler))
 	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC) }
 	session := func(id string, began int, said ...string) {
 		t.Helper()
 		for i, text := range said {
 			r.says(id, began+i, text)
 		}
-		if err := j.Add(journal.Event{At: at(began + 5), Kind: journal.Ended, Agent: "triage", Session: id, Started: at(began)}); err != nil {
+		j.Add(journal.Event{At: at(began + 5), Kind: journal.Ended, Agent: "triage", Session: id, Started: at(began)})
+		if err := j.Flush(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,9 +38,9 @@ func TestAllSessionsSinceATime(t *testing.T) {
 	session("last", 50)
 	r.shows("last")
 
-	c := &Conversation{Agent: r.Agent}
+	c := &Conversation{Agent: r.Agent, StateDir: r.state}
 	defer c.Close()
-	shown, err := Shown(r.Agent)
+	shown, err := Shown(r.Agent, r.state)
 	if err == nil {
 		err = c.Of(shown)
 	}

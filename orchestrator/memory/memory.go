@@ -24,6 +24,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator/state"
 	"heartbeat/sources"
+	"heartbeat/sources/webhook"
 )
 
 // Agent is the memory of an agent's triggers. Any goroutine may call its methods.
@@ -60,6 +61,21 @@ type memo struct {
 	Polled  time.Time     `json:"polled,omitzero"` // of poll: when its last successful run began
 	// Recent are the times of fires that count for its rate, the oldest first.
 	Recent []time.Time `json:"recent,omitempty"`
+	// Refused are the requests that a webhook has refused.
+	Refused []Refused `json:"refused,omitempty"`
+	Paused  Paused    `json:"paused,omitzero"`
+}
+
+// Refused are the requests of one kind of sender that a webhook has refused for one fault:
+// the first, the last, and how many.
+type Refused struct {
+	Sender webhook.Sender `json:"sender"`
+	Fault  webhook.Fault  `json:"fault"`
+	Since  time.Time      `json:"since"`
+	Last   time.Time      `json:"last"`
+	Times  int            `json:"times"`
+	// Detail is more of what is wrong with the last one, or "".
+	Detail string `json:"detail,omitempty"`
 }
 
 // goneFor is how long a removed agent or trigger is remembered: it may come back.
@@ -135,7 +151,7 @@ type Anew struct {
 
 // String describes it on one line.
 func (a Anew) String() string {
-	return "trigger " + a.Trigger + " of agent " + a.Agent + " begins anew (" + a.Why + "): it fires for " + a.Fires
+	return "trigger " + a.Trigger + " of agent " + a.Agent + " starts over (" + a.Why + "): it fires for " + a.Fires
 }
 
 // Hint says how to keep a memory.
@@ -333,6 +349,16 @@ func (t *Trigger) Recent() []time.Time {
 
 // NoteRecent records the times that Recent returns. The caller saves them.
 func (t *Trigger) NoteRecent(fires []time.Time) { t.note(func() { t.t.Recent = fires }) }
+
+// Refused returns the requests that the webhook has refused.
+func (t *Trigger) Refused() []Refused {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	return slices.Clone(t.t.Refused)
+}
+
+// NoteRefused records what Refused returns. The caller saves it.
+func (t *Trigger) NoteRefused(all []Refused) { t.note(func() { t.t.Refused = all }) }
 
 func (t *Trigger) note(f func()) {
 	t.m.mu.Lock()

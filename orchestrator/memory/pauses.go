@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/state"
 )
 
@@ -113,18 +114,15 @@ func keep(stateDir string, keys []string, now Pauses) error {
 	return state.Save(pausesPath(stateDir), kept)
 }
 
-// Paused is a pause of an agent; the zero value: there is none.
+// Paused is a pause of an agent or a trigger; the zero value: there is none.
 type Paused struct {
-	Since time.Time
-	Until time.Time // when it ends by itself; zero: it does not
-	By    string    // the agent whose session asked for it; "": a person did
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until,omitzero"` // when it ends by itself; zero: it does not
+	By    string    `json:"by,omitempty"`   // the agent whose session asked for it; "": a person did
 }
 
-// Over reports whether a pause has ended by itself: by the wall clock, which people are shown, or by
-// the time that has passed, if the clock was set.
-func (p Paused) Over(now time.Time) bool {
-	return !p.Until.IsZero() && (!now.Before(p.Until) || !now.Round(0).Before(p.Until.Round(0)))
-}
+// Over reports whether a pause has ended by itself.
+func (p Paused) Over(now time.Time) bool { return !p.Until.IsZero() && deadline.Over(p.Until, now) }
 
 // Again returns the pause that results when another one is requested: the new one, except that the
 // first of two pauses without an end stays, and a session shortens no pause of others.
@@ -145,11 +143,9 @@ func (p Paused) at(now time.Time) Paused {
 	if p.Since.IsZero() || p.Until.IsZero() {
 		return p
 	}
-	left := min(p.Until.Sub(now), p.Until.Sub(p.Since))
-	if left <= 0 {
+	if p.Until = deadline.On(p.Until, now, p.Until.Sub(p.Since)); p.Over(now) {
 		return Paused{}
 	}
-	p.Until = now.Add(left)
 	return p
 }
 

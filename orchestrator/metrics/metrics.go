@@ -45,7 +45,7 @@ func New(b Build) *Metrics {
 	m := &Metrics{
 		registry:  prometheus.NewRegistry(),
 		fires:     counter("heartbeat_fires_total", "Fires of triggers that queued a prompt.", "agent", "trigger"),
-		skips:     counter("heartbeat_fires_skipped_total", "Fires that were not queued: overlap (the last one is not done), gate (its command said no), too-large (over max-entry: a dead letter), queue-full (max-queue) or rate.", "agent", "trigger", "reason"),
+		skips:     counter("heartbeat_fires_skipped_total", "Fires that were not queued: overlap (the last one is not done), gate (its command said no), too-large (over max-entry: a dead letter), queue-full (max-queue), rate or missed (it was due while nothing ran).", "agent", "trigger", "reason"),
 		failures:  counter("heartbeat_trigger_failures_total", "Times that a trigger could not fire; it is tried again.", "agent", "trigger"),
 		ended:     counter("heartbeat_sessions_ended_total", "Sessions that have ended, by why.", "agent", "reason"),
 		restarts:  counter("heartbeat_backoffs_total", "Failures after which an agent waits before it starts again.", "agent"),
@@ -87,7 +87,7 @@ func (m *Metrics) Observe(e journal.Event) {
 			m.lateness.Observe(max(0, e.At.Sub(e.Due)).Seconds())
 		}
 	case journal.Skipped:
-		m.skips.WithLabelValues(e.Agent, triggerOf(e), firing.SkipCode(e)).Inc()
+		m.skips.WithLabelValues(e.Agent, triggerOf(e), firing.SkipCode(e)).Add(float64(max(1, e.Times)))
 	case journal.TriggerFailed:
 		m.failures.WithLabelValues(e.Agent, triggerOf(e)).Inc()
 	case journal.Ended:

@@ -18,9 +18,12 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/usage"
+	"heartbeat/sources/webhook"
 )
 
 // fleet is a scheduler that says what it is told to.
@@ -57,7 +60,7 @@ func sample() *fleet {
 	f := &fleet{
 		agents: []status.AgentState{
 			{Agent: "a", State: status.Running, Since: at(100), Acknowledged: 3, Spent: usage.Sum{Turns: 5, Tokens: client.Tokens{Input: 6, CacheRead: 7}, Cost: 1.5}, OverBudget: true, Proof: &status.Proof{State: status.CheckRuns, Why: "SECRET"}, Work: &hook.Work{Since: at(120), Source: "SECRET", ID: "SECRET"}},
-			{Agent: "b", State: status.Held, Since: at(200), Reason: "SECRET", DeadLettered: 2, Until: at(300), Aside: 2},
+			{Agent: "b", State: status.Held, Since: at(200), Reason: "SECRET", DeadLettered: 2, Until: at(300), Aside: 2, RefusedRequests: refused},
 			{Agent: "c", State: status.Held, Since: at(210), Paused: at(210)},
 		},
 		backlog: []status.Backlog{{Agent: "a", Queued: 2, Since: at(110)}, {Agent: "b", Dead: 7, Problem: "SECRET"}},
@@ -65,6 +68,8 @@ func sample() *fleet {
 	f.ready.Store(true)
 	return f
 }
+
+var refused = []firing.RefusedRequests{{Trigger: "issues", Refused: memory.Refused{Sender: "GitHub", Fault: webhook.WrongSecret, Times: 8}}}
 
 // events are one of each kind that is counted.
 func events(m *Metrics) {
@@ -135,6 +140,7 @@ heartbeat_tokens_total{agent="a",class="cache_read"} 7
 heartbeat_tokens_total{agent="a",class="input"} 6
 heartbeat_trigger_failures_total{agent="b",trigger="poll-1"} 1
 heartbeat_turns_total{agent="a"} 5
+heartbeat_webhook_refused_requests{agent="b",reason="wrong-secret",sender="GitHub",trigger="issues"} 8
 `
 
 // serve answers on a free port and returns what asks it.

@@ -47,6 +47,8 @@ var (
 	budgetDesc = desc("agent_over_budget", "1 while an agent is parked because a budget is spent.", "agent")
 	givenDesc  = desc("entries_deadlettered_total", "Entries that this run has given up.", "agent")
 
+	refusedDesc = desc("webhook_refused_requests", "Requests that a webhook has refused since it last accepted one of that kind of sender, by what is wrong with them.", "agent", "trigger", "sender", "reason")
+
 	queuedDesc  = desc("queued_entries", "Entries that are queued, without the one in flight.", "agent")
 	asideDesc   = desc("entries_waiting_aside", "Entries that wait for a person's approval while the queue goes on.", "agent")
 	oldestDesc  = desc("oldest_queued_since_timestamp_seconds", "Since when the first queued entry stands there, as far as this run has seen.", "agent")
@@ -58,7 +60,7 @@ var (
 func (now) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		aliveDesc, readyDesc, slotsDesc, usedDesc, checksDesc, agentsDesc, parkedDesc, stateDesc, personDesc, pausedDesc, sinceDesc, untilDesc, flightDesc,
-		doneDesc, givenDesc, turnsDesc, tokensDesc, costDesc, budgetDesc, queuedDesc, asideDesc, oldestDesc, deadDesc, problemDesc,
+		doneDesc, givenDesc, turnsDesc, tokensDesc, costDesc, budgetDesc, refusedDesc, queuedDesc, asideDesc, oldestDesc, deadDesc, problemDesc,
 	} {
 		ch <- d
 	}
@@ -121,6 +123,9 @@ func (n now) agent(ch chan<- prometheus.Metric, gauge gauges, a status.AgentStat
 	ch <- prometheus.MustNewConstMetric(givenDesc, prometheus.CounterValue, float64(a.DeadLettered), a.Agent)
 	if a.Aside > 0 {
 		gauge(asideDesc, float64(a.Aside), a.Agent)
+	}
+	for _, r := range a.RefusedRequests {
+		gauge(refusedDesc, float64(r.Times), a.Agent, r.Trigger, string(r.Sender), string(r.Fault))
 	}
 	n.spent(ch, a)
 }

@@ -19,9 +19,9 @@ import (
 // Troubles that end by themselves within minutes are not in it.
 var urgent = map[status.Word]bool{
 	status.QueueAsks: true, status.DirectoryLost: true, status.Unusable: true, status.IsHeld: true, status.LostPrompts: true,
-	status.NeedsApproval: true, status.ServiceFails: true, status.TriggerFails: true, status.ClientDrifts: true,
+	status.NeedsApproval: true, status.ServiceFails: true, status.TriggerFails: true, status.RefusesRequests: true, status.ClientDrifts: true,
 	status.CheckFails: true,
-	status.IsParked:   false, status.OverBudget: false, status.IsPaused: false,
+	status.NotSent:    false, status.StrayPrompts: false, status.IsParked: false, status.OverBudget: false, status.IsPaused: false,
 }
 
 // troubles returns an agent's present troubles as facts.
@@ -32,8 +32,11 @@ func troubles(a status.Agent, ours string, now time.Time) (facts []notice.Fact) 
 			continue
 		}
 		f := notice.Fact{
-			Key: a.Agent + "/" + string(t.What), Agent: a.Agent, Kind: notice.Kind(t.What), Urgent: is, Since: t.Since, Text: t.Text, Do: doing(t),
+			Key: a.Agent + "/" + string(t.What), Agent: a.Agent, Kind: notice.Kind(t.What), Urgent: is && !t.ByStranger(), Since: t.Since, Text: t.Text, Do: doing(t),
 			Slow: t.What == status.ServiceFails || t.What == status.TriggerFails || t.What == status.ClientDrifts,
+		}
+		if t.Part != "" {
+			f.Key += "/" + t.Part
 		}
 		switch t.What {
 		case status.NeedsApproval: // each question is a notice of its own, however soon it follows the last one

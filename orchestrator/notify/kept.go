@@ -2,6 +2,7 @@ package notify
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,10 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/notice"
@@ -66,7 +69,7 @@ func (k *kept) reply(key string) {
 // read returns the state that an earlier run kept. A file that cannot be read is moved
 // aside: then people are told again about troubles that they know, and no run waits for a
 // person to repair it.
-func read(stateDir string) (kept, error) {
+func read(stateDir string, now time.Time) (kept, error) {
 	k := kept{}
 	path := filepath.Join(stateDir, keptFile)
 	err := state.Load(path, &k)
@@ -90,6 +93,9 @@ func read(stateDir string) (kept, error) {
 	}
 	if k.Marks == nil {
 		k.Marks = map[string]*mark{}
+	}
+	for _, b := range k.Boxes {
+		b.Recall(now)
 	}
 	return k, err
 }
@@ -127,11 +133,7 @@ func untold(name string, b *outbox.Box) status.Untold {
 // or no run sends any.
 func Unpinged(stateDir string, now time.Time) *status.Unpinged {
 	var k kept
-	var run watched
-	if state.Load(filepath.Join(stateDir, keptFile), &k) != nil || state.Load(filepath.Join(stateDir, watchedFile), &run) != nil {
-		return nil
-	}
-	if run.Ended || now.Sub(run.Last) > 3*watchedEvery || !pingFails(k.Ping, now) {
+	if !flock.Held(filepath.Join(stateDir, lockFile)) || state.Load(filepath.Join(stateDir, keptFile), &k) != nil || !pingFails(k.Ping, now) {
 		return nil
 	}
 	return k.Ping
@@ -146,12 +148,41 @@ type Owed struct {
 
 // String describes them on one line.
 func (o Owed) String() string {
-	replies := "1 reply is"
-	if o.Replies != 1 {
-		replies = fmt.Sprintf("%d replies are", o.Replies)
-	}
-	return fmt.Sprintf("%s waited for at %s, which notify: does not name; what comes is kept for a week, until it does", replies, o.Target)
+	return fmt.Sprintf("%s waited for at %s, which notify: does not name; what comes is kept for a week, until it does", replies(o.Replies, "is", "are"), o.Target)
 }
+
+// replies counts replies, with a verb.
+func replies(n int, one, more string) string {
+	if n == 1 {
+		return "1 reply " + one
+	}
+	return fmt.Sprintf("%d replies %s", n, more)
+}
+
+// Undelivered says which replies have not arrived at targets that the file names: those on
+// their way still, and those that were given up since a time; "": all have.
+func Undelivered(stateDir string, since time.Time) string {
+	boxes, err := Pending(stateDir)
+	records, unread := Records(stateDir, mostRecent, nil)
+	if err = errors.Join(err, unread); err != nil {
+		return "cannot tell whether all replies have arrived: " + err.Error()
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(boxes)) {
+		if b := boxes[name]; b.Replies() > 0 && !b.Unnamed {
+			all = append(all, fmt.Sprintf("%s not arrived at %s, and the next run tries again: %s", replies(b.Replies(), "has", "have"), name, cmp.Or(b.Why, "no answer yet")))
+		}
+	}
+	for _, r := range records {
+		if n := outbox.Replies(r.Notices); n > 0 && r.Outcome == outbox.GivenUp && !r.At.Before(since) {
+			all = append(all, fmt.Sprintf("%s not arrived at %s, and is given up: %s", replies(n, "has", "have"), r.Target, r.Why))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// mostRecent is how many records are looked at for what a run has given up.
+const mostRecent = 1000
 
 // Unnamed returns the targets that wait for replies and that the file does not name.
 func Unnamed(stateDir string, f *config.Fleet, now time.Time) ([]Owed, error) {

@@ -270,7 +270,7 @@ func TestAWaiterHasOneAgentReadAnew(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, t.TempDir(), asker)
 	l := letters{stateDir: r.dir, began: time.Now()}
-	k, err := read(r.dir)
+	k, err := read(r.dir, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

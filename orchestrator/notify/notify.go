@@ -19,6 +19,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/attempts"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/deliver"
@@ -53,9 +55,10 @@ type Options struct {
 
 // Watch follows a running fleet and tells people about it.
 type Watch struct {
-	opt   Options
-	began time.Time
-	kick  chan struct{}
+	opt      Options
+	attempts *attempts.Book // which commands run
+	began    time.Time
+	kick     chan struct{}
 	// turned is when the loop began its last turn, in Unix nanoseconds.
 	turned atomic.Int64
 	file   atomic.Pointer[config.Fleet] // the version in force
@@ -79,7 +82,6 @@ type Watch struct {
 	sees     sees
 	sending  map[string]bool // :: target → a message is on its way
 	pingKept time.Time       // when the reason for failing pings was last saved
-	noted    time.Time
 	senders  sync.WaitGroup
 }
 
@@ -103,7 +105,7 @@ type answer struct {
 func New(opt Options) *Watch {
 	now := time.Now()
 	w := &Watch{
-		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact), full: make(chan []notice.Fact),
+		opt: opt, attempts: attempts.Of(opt.StateDir), began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact), full: make(chan []notice.Fact),
 		letters: letters{stateDir: opt.StateDir, began: now, unproven: unprovenOf(opt.StateDir, opt.Fleet.Agents)}, deliver: deliver.To, ping: deliver.Ping, sending: map[string]bool{},
 	}
 	w.file.Store(opt.Fleet)
@@ -132,6 +134,8 @@ const (
 	saveAgain = 5 * time.Second
 	lookOften = 15 * time.Second
 	lookShare = 100
+	// turnsWithin is how long the loop waits at most.
+	turnsWithin = 30 * time.Second
 	// lastTry is how long an ending run still tries to deliver what it has.
 	lastTry = 5 * time.Second
 )
@@ -183,13 +187,13 @@ func (w *Watch) pause() time.Duration {
 
 // wait is the time until there is something to do.
 func (w *Watch) wait(now time.Time) time.Duration {
-	wait := min(w.pause()-now.Sub(w.sees.looked).Abs(), watchedEvery)
+	wait := min(w.pause()-now.Sub(w.sees.looked).Abs(), turnsWithin)
 	if w.unsaved {
 		wait = min(wait, saveAgain)
 	}
 	for name, b := range w.kept.Boxes {
 		if due := b.NextDue(); !due.IsZero() && !w.sending[name] && w.fleet.Targets[name] != nil {
-			wait = min(wait, due.Sub(now))
+			wait = min(wait, deadline.Left(due, now))
 		}
 	}
 	return max(wait, leastWait)
@@ -217,7 +221,7 @@ func (w *Watch) alone(ctx context.Context) (release func()) {
 // begin loads the state of an earlier run.
 func (w *Watch) begin() {
 	var err error
-	if w.kept, err = read(w.opt.StateDir); err != nil {
+	if w.kept, err = read(w.opt.StateDir, time.Now()); err != nil {
 		w.opt.Log.Warn("cannot read which notices were sent: they are sent again", "err", err)
 	}
 	w.sees.happened = w.crashed()
@@ -232,7 +236,6 @@ func (w *Watch) turn(ctx context.Context, s Scheduler) {
 		w.letters.unproven = unprovenOf(w.opt.StateDir, f.Agents)
 		w.warnOfUnnamed(now)
 	}
-	w.watches(now, false)
 	if now.Sub(w.sees.looked).Abs() >= w.pause() {
 		w.lookAround(ctx, s, now)
 	}
@@ -318,17 +321,15 @@ func (w *Watch) end(ctx context.Context, s Scheduler) {
 			w.answered(a)
 		case <-ticker.C:
 		case <-late.C:
-			w.watches(time.Now(), true)
 			return
 		}
 	}
-	w.watches(time.Now(), true)
 }
 
 // busy reports whether a message is being sent, or is due within the time that is left.
 func (w *Watch) busy(now time.Time) bool {
 	for name, b := range w.kept.Boxes {
-		if due := b.NextDue(); w.sending[name] || w.fleet.Targets[name] != nil && !due.IsZero() && due.Sub(now) < lastTry {
+		if due := b.NextDue(); w.sending[name] || w.fleet.Targets[name] != nil && !due.IsZero() && deadline.Left(due, now) < lastTry {
 			return true
 		}
 	}
@@ -337,5 +338,5 @@ func (w *Watch) busy(now time.Time) bool {
 
 // turning reports whether the loop has made a turn lately.
 func (w *Watch) turning(now time.Time) bool {
-	return now.Sub(time.Unix(0, w.turned.Load())).Abs() < time.Minute
+	return now.Sub(time.Unix(0, w.turned.Load())).Abs() < 2*turnsWithin
 }

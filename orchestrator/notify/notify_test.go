@@ -18,10 +18,10 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/lastrun"
 	"heartbeat/orchestrator/notify/deliver"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
-	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 )
 
@@ -428,7 +428,7 @@ func TestAPingThatFailsForAnotherReasonEachTimeIsRarelyWritten(t *testing.T) {
 			last = fmt.Sprintf("read 127.0.0.1:%d: connection reset", 40000+port)
 			r.failing("ping", last)
 			time.Sleep(30 * time.Second)
-			k, err := read(r.dir)
+			k, err := read(r.dir, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -460,14 +460,14 @@ func TestAStartAfterACrash(t *testing.T) {
 		time.Sleep(time.Hour)
 		r.expects("phone")
 		r.stop()
-		last := time.Now()
-		if err := state.Put(filepath.Join(r.dir, watchedFile), watched{Since: last, Last: last}); err != nil { // as a kill -9 leaves it
-			t.Fatal(err)
-		}
+		failed := lastrun.Begin(r.dir, lastrun.Run{PID: 1, Began: time.Now()}, slog.New(slog.DiscardHandler))
+		failed.End(lastrun.Failed, "the disk is full")
 		time.Sleep(3 * time.Hour)
+		next := lastrun.Begin(r.dir, lastrun.Run{PID: 2, Began: time.Now()}, slog.New(slog.DiscardHandler))
 		r.start()
 		time.Sleep(time.Minute)
 		r.stop()
+		next.End(lastrun.Stopped, lastrun.ByCommand)
 		r.expects("phone", "the scheduler was started after a crash")
 		records, err := Records(r.dir, 1, []string{"phone"})
 		if err != nil || len(records) != 1 || !strings.Contains(records[0].Notices[0].Text, "nobody watched for about 3h0m") {
@@ -487,14 +487,14 @@ func TestAQueueThatDoesNotMove(t *testing.T) {
 		time.Sleep(29 * time.Minute)
 		r.expects("phone")
 		time.Sleep(3 * time.Minute)
-		r.expects("phone", "a does not get on with its queue")
+		r.expects("phone", "a has a queue that does not move")
 		r.stop()
 		r.start()
 		time.Sleep(45 * time.Minute)
 		r.expects("phone")
 		r.queued(status.Backlog{Agent: "a", Queued: 2, First: "y"})
 		time.Sleep(5 * time.Minute)
-		r.expects("phone", "a gets on with its queue again")
+		r.expects("phone", "a has a queue that moves again")
 		r.is("a", status.Held, "x")
 		time.Sleep(59 * time.Minute)
 		r.expects("phone", "a is held")
@@ -532,14 +532,14 @@ func TestAStuckQueueIsAsOldAsItsFirstPrompt(t *testing.T) {
 				r.is("a", status.Waiting, "all 4 slots are taken")
 				r.queued(status.Backlog{Agent: "a", Queued: 1, First: "x"})
 				time.Sleep(32 * time.Minute)
-				r.expects("phone", "a does not get on with its queue")
+				r.expects("phone", "a has a queue that does not move")
 				next(r)
 				time.Sleep(5 * time.Minute)
-				r.expects("phone", "a gets on with its queue again")
+				r.expects("phone", "a has a queue that moves again")
 				time.Sleep(23 * time.Minute)
 				r.expects("phone")
 				time.Sleep(5 * time.Minute)
-				r.expects("phone", "a does not get on with its queue")
+				r.expects("phone", "a has a queue that does not move")
 				r.stop()
 				records, err := Records(r.dir, 1, []string{"phone"})
 				if err != nil || len(records) != 1 || !strings.Contains(records[0].Notices[0].Text, "has not moved for 30m") {
@@ -562,7 +562,7 @@ func TestAStuckQueueIsNotOverWhileItsFirstPromptIsThere(t *testing.T) {
 		r.stop()
 		r.start()
 		time.Sleep(12 * time.Minute)
-		r.expects("phone", "a does not get on with its queue")
+		r.expects("phone", "a has a queue that does not move")
 		r.is("a", status.Held, "x")
 		time.Sleep(10 * time.Minute)
 		r.expects("phone", "a is held")
@@ -574,7 +574,7 @@ func TestAStuckQueueIsNotOverWhileItsFirstPromptIsThere(t *testing.T) {
 		r.queued(status.Backlog{Agent: "a"})
 		r.is("a", status.Idle, "")
 		time.Sleep(10 * time.Minute)
-		r.expects("phone", "a is no longer held", "a gets on with its queue again", "a can use its directory and queue again")
+		r.expects("phone", "a is no longer held", "a has a queue that moves again", "a can use its directory and queue again")
 		r.stop()
 	})
 }
@@ -594,7 +594,7 @@ func TestWhatIsOverIsKeptAtOnce(t *testing.T) {
 				r.is("a", status.Held, "x")
 			}
 			time.Sleep(30 * time.Second)
-			k, err := read(r.dir)
+			k, err := read(r.dir, time.Now())
 			if told := k.Told["a/held"]; err != nil || told == nil || told.Gone.IsZero() == over {
 				t.Errorf("over %t: %+v, %v", over, told, err)
 			}

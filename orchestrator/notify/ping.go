@@ -47,12 +47,12 @@ func (w *Watch) Ping(ctx context.Context, s Scheduler) {
 		if ctx.Err() != nil {
 			return
 		}
-		err := w.ping(ctx, p, said, text)
+		_, err := attempt(ctx, w.attempts, "of the ping", p.Argv(), func() (struct{}, error) { return struct{}{}, w.ping(ctx, p, said, text) })
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil && !failing {
-			w.opt.Log.Warn("cannot send the ping", "err", err)
+			w.opt.Log.Warn("cannot send the ping", "err", err, "hint", status.MendPing)
 		}
 		failing = err != nil
 		w.signed(err, time.Now())

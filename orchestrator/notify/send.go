@@ -2,10 +2,12 @@ package notify
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/attempts"
 	"heartbeat/orchestrator/notify/deliver"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
@@ -91,7 +93,11 @@ func (w *Watch) send(ctx context.Context, now time.Time) {
 		w.sending[name] = true
 		from, copied := deliver.From{Fleet: w.fleet.Name, Host: w.opt.Host}, asItIs(*m, stands)
 		w.senders.Go(func() {
-			a := answer{name, w.deliver(ctx, to, from, &copied)}
+			v, err := attempt(ctx, w.attempts, "to "+name, to.Argv(), func() (outbox.Verdict, error) { return w.deliver(ctx, to, from, &copied), nil })
+			if err != nil {
+				v.Why = err.Error()
+			}
+			a := answer{name, v}
 			select {
 			case w.answer <- a:
 			case <-ctx.Done():
@@ -120,4 +126,13 @@ func (w *Watch) answered(a answer) {
 	if outcome != outbox.Sent {
 		w.opt.Log.Warn("a notice has not arrived", "target", a.target, "why", a.verdict.Why, "attempts", m.Attempts, "outcome", outcome)
 	}
+}
+
+// attempt does what brings a message somewhere: a command only if it has not ended the
+// scheduler too often.
+func attempt[T any](ctx context.Context, book *attempts.Book, name string, argv []string, do func() (T, error)) (T, error) {
+	if len(argv) == 0 {
+		return do()
+	}
+	return attempts.Run(ctx, book, attempts.Work{Kind: attempts.Notify, Name: name, Definition: strings.Join(argv, " ")}, do)
 }

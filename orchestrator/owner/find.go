@@ -68,7 +68,7 @@ func (e *NotFoundError) Hint() string {
 	if e.Near != "" {
 		return "there is " + e.Near + ": heartbeat -f " + settings.Quote(e.Near) + " …"
 	}
-	return "heartbeat init writes a starter file; -f FILE or HEARTBEAT_FILE names another one"
+	return "heartbeat init writes a starter file; --file FILE or HEARTBEAT_FILE names another one"
 }
 
 // isHere reports whether a folder has a fleet's file: one that can be opened, or one

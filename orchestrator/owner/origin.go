@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/process"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
@@ -46,7 +46,7 @@ func HadByOther(a *config.Agent, now Origin) (o Origin, is bool) {
 
 // Text says who has the agent's directory; pid is the run's process, or 0.
 func (o Origin) Text(dir string, pid int) string {
-	return fmt.Sprintf("another heartbeat%s runs %s; the fleet that had it last is %q", hook.Numbered(pid), dir, o.File)
+	return fmt.Sprintf("another heartbeat%s runs %s; the fleet that had it last is %q", process.Numbered(pid), dir, o.File)
 }
 
 // Left is the state of a fleet that has another name now: its folder was moved, or
@@ -63,7 +63,7 @@ func (l Left) String() string {
 	if n := len(l.Agents); n > 1 {
 		who = fmt.Sprintf("%d agents (%s, …) were", n, l.Agents[0])
 	}
-	return fmt.Sprintf("%s run by this fleet under another name: pauses, memory of triggers and history are in %s and count no more",
+	return fmt.Sprintf("%s run by this fleet under another name: pauses, memory of triggers and history are in %s and are not used",
 		who, l.StateDir)
 }
 

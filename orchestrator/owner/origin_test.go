@@ -9,6 +9,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // TestAnAgentsWordOfItsFleetIsNotBelieved: fleet.json named a folder of the
@@ -23,14 +25,11 @@ func TestAnAgentsWordOfItsFleetIsNotBelieved(t *testing.T) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		j, err := journal.Open(dir)
+		err := storetest.New(t, dir).Write(t.Context(), func(c *store.Change) error {
+			return journal.Write(c, journal.Event{Agent: agent, Kind: journal.Removed})
+		})
 		if err != nil {
 			t.Fatal(err)
-		}
-		for _, err := range []error{j.Add(journal.Event{Agent: agent, Kind: journal.Removed}), j.Close()} {
-			if err != nil {
-				t.Fatal(err)
-			}
 		}
 		return dir
 	}

@@ -47,6 +47,12 @@ func FileOf(path string) (string, error) {
 	return path, nil
 }
 
+// Path is StateDir, but creates nothing.
+func Path(f *config.Fleet) (string, error) {
+	dir, err := state.Path(f.Name)
+	return dir, errors.Join(err, CheckName(f))
+}
+
 // StateDir returns the state directory of a fleet and creates it. The error is a
 // *TakenError if it belongs to another file; the path is returned with any error,
 // for callers that only read.

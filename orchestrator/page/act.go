@@ -34,7 +34,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 	}
 	d, o, ok := parseDeed(r.PostForm)
 	if !ok {
-		p.plainly(w, http.StatusBadRequest, "Not done", "That is no form of this page.")
+		p.plainly(w, http.StatusBadRequest, "Not done", "That form is not one of this page.")
 		return
 	}
 	o.By = who.Name
@@ -106,6 +106,13 @@ func parseDeed(form url.Values) (*deed, order, bool) {
 				return nil, order{}, false
 			}
 		}
+		if last := len(words) - 1; d.escaped {
+			text, err := url.QueryUnescape(words[last])
+			if err != nil || text == "" || foreign.Line(text) != text {
+				return nil, order{}, false
+			}
+			words[last] = text
+		}
 		return &deeds[i], order{Args: words[1:], Form: form, Key: form.Get("key")}, true
 	}
 	return nil, order{}, false
@@ -155,8 +162,8 @@ func backTo(at, key string, d *deed, o order) string {
 }
 
 // said returns the outcome of the last act of a form.
-func (p *Page) said(who access.Who, key string) *said {
-	r, ok := p.opt.Book.Last(who.Token, key)
+func (p *Page) said(ctx context.Context, who access.Who, key string) *said {
+	r, ok := p.opt.Book.Last(ctx, who.Token, key)
 	if !ok {
 		return nil
 	}

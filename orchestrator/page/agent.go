@@ -1,7 +1,9 @@
 package page
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"html/template"
 	"regexp"
 	"slices"
@@ -10,7 +12,6 @@ import (
 	"time"
 
 	"heartbeat/hook/foreign"
-	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/page/changes"
 	"heartbeat/orchestrator/page/window"
 	"heartbeat/orchestrator/series"
@@ -136,8 +137,6 @@ type agentView struct {
 	row
 	Troubles []trouble
 	Here     string // the page
-	// Asked are its requests that wait for an answer, oldest first.
-	Asked []approval.Request
 }
 
 // Tabs are the pages of an agent.
@@ -164,29 +163,16 @@ func (p *Page) head(ctx context.Context, q ask, here string) (Sheet, agentView, 
 		return Sheet{}, agentView{}, err
 	}
 	v := agentView{row: rowOf(a, q.Now, q.Acts), Here: here}
-	waiting, _ := p.opt.Approvals.Waiting() // the page of approvals says what cannot be read
-	for _, r := range waiting {
-		if r.Agent == name {
-			v.Asked = append(v.Asked, r)
-		}
-	}
-	for _, t := range troubles {
-		if len(v.Asked) > 0 && t.What == status.NeedsApproval { // which says the same
-			continue
-		}
-		one := trouble{Alike: status.Alike{Trouble: t}, Links: linksOf(t)}
-		if one.DeadLetters() {
-			one.Letters = lettersOf([]string{name}, map[string]status.Agent{name: a}, q.Acts)
-			one.Letters[0].Here = true
-		}
-		if q.Acts {
-			one.Taps = slices.DeleteFunc(tapsOf(t, []string{name}, true), func(t tap) bool { return v.Resumes() && t.Do == "resume "+name })
-		}
-		v.Troubles = append(v.Troubles, one)
+	of := map[string]status.Agent{name: a}
+	for _, t := range p.problems(Fleet{Fleet: status.Fleet{Agents: []status.Agent{a}}, Troubles: troubles}) {
+		t.Here = true
+		t.acted(of, q.Acts)
+		t.Taps = slices.DeleteFunc(t.Taps, func(t tap) bool { return v.Resumes() && t.Do == "resume "+name }) // it is above
+		v.Troubles = append(v.Troubles, t)
 	}
 	d := drawer{page: p}
 	s := Sheet{Title: name, Crumb: name, Parts: []Part{d.part(Part{ID: "agent-head", Class: "agent " + v.Tone()}, "agent-head", v)}}
-	if len(v.Asked)+len(v.Troubles) > 0 {
+	if len(v.Troubles) > 0 {
 		s.Parts = append(s.Parts, d.part(Part{ID: "agent-troubles", Class: "agent troubles"}, "agent-troubles", v))
 	}
 	return s, v, d.err
@@ -201,16 +187,13 @@ func (p *Page) agent(ctx context.Context, q ask) (Sheet, error) {
 	name := v.Agent.Agent
 	if q.Acts {
 		d := drawer{page: p}
-		// What comes and goes, the troubles, is below what is tapped.
-		if s.Parts = slices.Insert(s.Parts, 1, d.part(Part{ID: "agent-send", Still: true}, "agent-send", v)); d.err != nil {
+		if s.Parts = append(s.Parts, d.part(Part{ID: "agent-send", Still: true}, "agent-send", v)); d.err != nil {
 			return s, d.err
 		}
 	}
 	shows := []func() (Part, error){
 		func() (Part, error) { return p.conversation(ctx, name) },
 		func() (Part, error) { return p.terminal(ctx, name) },
-		func() (Part, error) { return p.queue(ctx, name, q.Acts) },
-		func() (Part, error) { return p.triggers(name, q.Acts) },
 	}
 	for _, show := range shows {
 		part, err := show()
@@ -219,7 +202,13 @@ func (p *Page) agent(ctx context.Context, q ask) (Sheet, error) {
 		}
 		s.Parts = append(s.Parts, part)
 	}
-	return s, nil
+	queued, err := p.queue(ctx, name, q.Acts)
+	if err != nil {
+		return s, err
+	}
+	triggers, err := p.triggers(name, q.Acts)
+	s.Parts = append(append(s.Parts, queued...), triggers)
+	return s, err
 }
 
 // note returns what is shown in place of something that cannot be read.
@@ -267,23 +256,24 @@ func kindOf(l window.Line) string {
 }
 
 func (p *Page) terminal(ctx context.Context, name string) (Part, error) {
-	const id, title = "agent-screen", "Terminal"
 	s, err := p.opt.Agents.Screen(ctx, name)
 	if err != nil {
-		return p.note(id, title, err)
+		s = Screen{Note: err.Error()}
 	}
 	html, err := p.draw("agent-screen", struct {
 		Screen
 		Agent string
 	}{s, name})
-	return Part{ID: id, HTML: html}, err
+	return Part{ID: "agent-screen", Tag: "details", Class: "fold", HTML: html}, err
 }
 
-func (p *Page) queue(ctx context.Context, name string, acts bool) (Part, error) {
+// queue is what is queued, and what was given up; each takes no room where there is nothing.
+func (p *Page) queue(ctx context.Context, name string, acts bool) ([]Part, error) {
 	const id, title = "agent-queue", "Queue"
 	all, err := p.opt.Agents.Queue(ctx, name)
 	if err != nil {
-		return p.note(id, title, err)
+		part, err := p.note(id, title, err)
+		return []Part{part}, err
 	}
 	waiting, _ := p.opt.Approvals.Waiting() // the page of approvals says what cannot be read
 	for _, r := range waiting {
@@ -291,12 +281,15 @@ func (p *Page) queue(ctx context.Context, name string, acts bool) (Part, error) 
 			all.Entries[i].Answer = approvalURL(r.ID)
 		}
 	}
-	html, err := p.draw("agent-queue", struct {
-		Queue
-		Agent string
-		Acts  bool
-	}{all, name, acts})
-	return Part{ID: id, HTML: html}, err
+	d, v := drawer{page: p}, queueView{all, name, acts}
+	return []Part{d.part(Part{ID: id}, id, v), d.part(Part{ID: "agent-dead"}, "agent-dead", v)}, d.err
+}
+
+// queueView is a Queue, whose it is, and whether the viewer may act.
+type queueView struct {
+	Queue
+	Agent string
+	Acts  bool
 }
 
 func (p *Page) triggers(name string, acts bool) (Part, error) {
@@ -318,6 +311,9 @@ func agentFunctions() template.FuncMap {
 	return template.FuncMap{
 		"ours":        ours,
 		"text":        func(t foreign.Text) string { return textOf(t.Raw()) },
+		"rendered":    rendered,
+		"unmarked":    unmarked,
+		"whole":       wholeCall,
 		"mark":        func(l window.Line) string { return marks[kindOf(l)] },
 		"look":        lookOf,
 		"size":        sizeOf,
@@ -339,6 +335,15 @@ func textOf(s string) string {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// wholeCall is the input of a tool, as people read JSON.
+func wholeCall(input foreign.Text) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(input.Raw()), "", "  ") != nil { // it was cut
+		return textOf(input.Raw())
+	}
+	return textOf(b.String())
 }
 
 // marks say what a line is.

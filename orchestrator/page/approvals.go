@@ -54,8 +54,8 @@ func (a asked) Note() string {
 // Answerable reports whether there are buttons to answer it.
 func (a asked) Answerable() bool { return a.Acts && a.Waits() && ours(a.ID) }
 
-// Grave reports whether a yes destroys or runs something, according to the agent. Then no button
-// stands out more than Reject, and there are buttons only where the whole request is shown.
+// Grave reports whether a yes destroys or runs something, according to the agent. Then the list of
+// troubles has no buttons for it, only the way to its page.
 func (a asked) Grave() bool { return a.Category == "destroy" || a.Category == "execute" }
 
 // approvals is the page of all requests.
@@ -142,7 +142,7 @@ func (p *Page) answer(ctx context.Context, o order, to approval.State) (string, 
 	if err != nil {
 		return "", err
 	}
-	a := approval.Answer{State: to, By: "a person (" + o.By + ")", Note: o.Text(), Person: true}
+	a := approval.ByPerson(to, o.Text()).Named(o.By)
 	switch r, err = p.opt.Approvals.Answer(ctx, id, a); {
 	case errors.Is(err, approval.ErrAnswered) && !r.AnsweredAt.IsZero():
 		return "", fmt.Errorf("%w: %s, %s", approval.ErrAnswered, r.Answered(), moment(r.AnsweredAt, p.opt.Now()))

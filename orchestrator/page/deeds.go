@@ -19,6 +19,8 @@ type deed struct {
 	words int // how many words follow the name
 	// text is true where something is filled in.
 	text bool
+	// escaped is true where the last word may have spaces, and is escaped as in a query.
+	escaped bool
 	// moves is true where the page may have another address afterwards.
 	moves bool
 	// place is the part of an agent's page that has its button; "": the head.
@@ -35,14 +37,16 @@ func capital(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// sentence returns the text of an error as a sentence.
-func sentence(err error) string {
-	text := capital(err.Error())
-	if text == "" || strings.ContainsAny(text[len(text)-1:], ".!?") {
+// stop ends a sentence.
+func stop(text string) string {
+	if last, _ := utf8.DecodeLastRuneInString(text); text == "" || strings.ContainsRune(".!?…", last) {
 		return text
 	}
 	return text + "."
 }
+
+// sentence returns the text of an error as a sentence.
+func sentence(err error) string { return stop(capital(err.Error())) }
 
 // order is a deed that a person asks for. An order that is sent twice is carried out once, and
 // gets the first answer again.
@@ -101,6 +105,9 @@ var deeds = []deed{
 	}},
 	{name: "reject", words: 2, text: true, do: func(p *Page, ctx context.Context, o order) (string, error) {
 		return p.answer(ctx, o, approval.Rejected)
+	}},
+	{name: "allow", words: 2, escaped: true, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		return p.opt.Act.Allow(ctx, o.Args[0], o.Args[1])
 	}},
 	{name: "reload", moves: true, do: func(p *Page, _ context.Context, _ order) (string, error) { return p.opt.Act.Reload() }},
 }

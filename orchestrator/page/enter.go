@@ -22,7 +22,7 @@ func (p *Page) offer(w http.ResponseWriter, r *http.Request) {
 		p.plainly(w, http.StatusInternalServerError, "This cannot be drawn", "")
 		return
 	}
-	p.layout(w, http.StatusOK, frame{Sheet: Sheet{Title: "Open the page", Crumb: "Open the page", Parts: []Part{{ID: "offer", HTML: html}}}})
+	p.layout(w, http.StatusOK, frame{Sheet: Sheet{Title: "Sign in", Crumb: "Sign in", Parts: []Part{{ID: "offer", HTML: html}}}})
 }
 
 func (p *Page) enter(w http.ResponseWriter, r *http.Request) {
@@ -46,5 +46,5 @@ func (p *Page) leave(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.opt.Log.Info("a browser has left the page", "name", who.Name, "id", who.Token)
-	p.plainly(w, http.StatusOK, "This browser has left", "It sees nothing of the fleet any more. A new link lets it in again: heartbeat page link prints one.")
+	p.plainly(w, http.StatusOK, "Signed out", "This browser sees nothing of the fleet any more. To sign in again, type heartbeat page link on the fleet's machine, and open the address here.")
 }

@@ -30,9 +30,10 @@ func (p *Page) fleet(ctx context.Context, q ask) (Sheet, error) {
 	}
 	now := q.Now.Truncate(coarse)
 	d := drawer{page: p, acts: q.Acts}
+	all := p.problems(f)
 	parts := []Part{
 		d.part(Part{ID: "headline", Class: "headline", Polite: true}, "headline", headline{f.Summary, f.StoppingText(now), f.Scheduler, q.Acts}),
-		d.troubles(f),
+		d.troubles(f, all),
 		d.part(Part{ID: "numbers", Class: "numbers", Label: "Today"}, "numbers", numbersOf(f)),
 	}
 	few := len(f.Agents) <= fewAgents
@@ -43,7 +44,7 @@ func (p *Page) fleet(ctx context.Context, q ask) (Sheet, error) {
 		}
 		parts = append(parts, one)
 	}
-	return Sheet{Title: f.Fleet.Fleet, Parts: parts, Needs: len(status.Together(f.Troubles))}, d.err
+	return Sheet{Title: f.Fleet.Fleet, Parts: parts, Needs: len(all)}, d.err
 }
 
 // drawer draws parts, until one cannot be drawn.
@@ -69,26 +70,16 @@ type headline struct {
 // Unsure reports whether the cost of a part is not known.
 func (n numbers) Unsure() bool { return n.Today.Unseen+n.Today.Unpriced > 0 }
 
-// numbers are the fleet's figures of today.
+// numbers are the fleet's figures of today; the headline has those of now.
 type numbers struct {
-	Running, Waiting, Queued, Dead int
-	Today                          usage.Sum
-	Tokens                         int64
-	Budgets                        []Budget
-	Limits                         []Limit
+	Today   usage.Sum
+	Tokens  int64
+	Budgets []Budget
+	Limits  []Limit
 }
 
 func numbersOf(f Fleet) (n numbers) {
 	for _, a := range f.Agents {
-		switch a.State {
-		case status.Running, status.Starting, status.Ending:
-			n.Running++
-		case status.Waiting:
-			n.Waiting++
-		case status.Idle, status.BackingOff, status.Parked, status.Checking, status.Held, status.Stopped:
-		}
-		n.Queued += a.Depth.Entries
-		n.Dead += a.Dead
 		n.Today = n.Today.Plus(a.Today)
 	}
 	n.Tokens = fresh(n.Today)
@@ -175,23 +166,26 @@ func labelOf(a status.Agent) string {
 // row is an agent in the list.
 type row struct {
 	status.Agent
-	Acts   bool
-	Word   status.State
-	Label  string
-	Sign   string
+	Acts  bool
+	Word  status.State
+	Label string
+	Sign  string
+	// Note says why it does what it does, or "". Last is what it does or said last, where
+	// there is no note.
 	Note   string
+	Last   *status.Line
 	Doing  string // the source of the entry in flight, or what the session does without one
 	Since  time.Time
 	Begun  time.Time // of the entry in flight
-	Queued string
+	Queued string    // "": nothing is
 	// Iteration is the present iteration and their limit; "": no check has to pass.
 	Iteration string
 	Tokens    int64
-	Any       string // what fires without a schedule
+	Wakes     string // what fires without a schedule, or ""
 }
 
 func rowOf(a status.Agent, now time.Time, acts bool) row {
-	r := row{Agent: a, Acts: acts, Word: a.Shown(), Since: a.ShownSince(), Note: a.Note(now), Queued: a.QueuedText(), Tokens: fresh(a.Today), Any: a.Unscheduled()}
+	r := row{Agent: a, Acts: acts, Word: a.Shown(), Since: a.ShownSince(), Note: a.Note(now), Queued: a.QueuedText(), Tokens: fresh(a.Today), Wakes: wakes(a)}
 	if r.Sign, r.Label = signs[r.Word], labelOf(a); r.Label == "asks" {
 		r.Sign = "?"
 	}
@@ -213,6 +207,12 @@ func rowOf(a status.Agent, now time.Time, acts bool) row {
 	if t := tone(a); r.Note == "" && (t == "bad" || t == "warn") {
 		r.Note = a.Reason.String()
 	}
+	if r.Queued == "0" {
+		r.Queued = ""
+	}
+	if l := a.Line; l != nil && (r.Note == "" || a.InTurn() && a.Silent.IsZero() && a.Said == nil) {
+		r.Note, r.Last = "", l
+	}
 	switch f := a.InFlight; {
 	case f != nil:
 		r.Doing, r.Begun = origin(a.Agent, f.Source), f.DeliveredAt
@@ -220,6 +220,16 @@ func rowOf(a status.Agent, now time.Time, acts bool) row {
 		r.Doing = "background tasks"
 	}
 	return r
+}
+
+// wakes says what may queue a prompt at any time, where nothing is scheduled.
+func wakes(a status.Agent) string {
+	switch what := a.Unscheduled(); what {
+	case "", "any time":
+		return what
+	default:
+		return "by " + what
+	}
 }
 
 // Answer is where what the agent waits for is answered, or "".
@@ -230,15 +240,15 @@ func (r row) Answer() string {
 	return answerAt(r.Agent)
 }
 
-// Resumes reports whether a resume by a person lets it continue.
+// Resumes reports whether it continues when a person resumes it, and not by itself.
 func (r row) Resumes() bool {
 	switch r.Word {
 	case status.State(status.IsPaused):
 		return true
-	case status.Held, status.Parked, status.BackingOff:
+	case status.Held:
 		_, stays := r.Stays("")
-		return !stays && r.Answer() == ""
-	case status.Idle, status.Waiting, status.Starting, status.Running, status.Ending, status.Checking, status.Stopped:
+		return !stays && !r.GoesOn && r.Answer() == ""
+	case status.Parked, status.BackingOff, status.Idle, status.Waiting, status.Starting, status.Running, status.Ending, status.Checking, status.Stopped:
 	}
 	return false
 }
@@ -246,16 +256,11 @@ func (r row) Resumes() bool {
 // Spent reports whether anything was spent today, if only what nobody knows.
 func (r row) Spent() bool { return r.Today != usage.Sum{} }
 
+// Sleeps reports whether nothing goes on.
+func (r row) Sleeps() bool { return r.Word == status.Idle || r.Word == status.Stopped }
+
 // Tone is the row's colour.
 func (r row) Tone() string { return tone(r.Agent) }
-
-// ToolName is the tool that runs, or "".
-func (r row) ToolName() string {
-	if r.Agent.Tool == nil {
-		return ""
-	}
-	return foreign.Text(r.Agent.Tool.Name).String()
-}
 
 // signs are shown beside the words, for people who see colours differently.
 var signs = map[status.State]string{

@@ -164,6 +164,6 @@ func assetOf(name string) []byte {
 
 // versionOfAssets changes with the assets of a page, so that browsers do not use old ones.
 var versionOfAssets = sync.OnceValue(func() string {
-	sum := sha256.Sum256(slices.Concat(style(), embedded("live.js"), embedded("icon.svg")))
+	sum := sha256.Sum256(slices.Concat(style(), embedded("live.js"), embedded("keys.js"), embedded("icon.svg")))
 	return hex.EncodeToString(sum[:6])
 })

@@ -349,7 +349,7 @@ func TestALinkSaysAtOnceWhatItIs(t *testing.T) {
 		link, _, err := l.keeper.Link("x", role)
 		l.must(err)
 		res, body := l.ask(browser{}, http.MethodGet, Root+"enter/"+link, nil)
-		if res.StatusCode != http.StatusOK || !strings.Contains(body, "see a fleet") || strings.Contains(body, "act on it") != acts {
+		if res.StatusCode != http.StatusOK || !strings.Contains(body, "see a fleet") || strings.Contains(body, ", and control it: ") != acts {
 			t.Errorf("%s: %d %s", role, res.StatusCode, body)
 		}
 	}

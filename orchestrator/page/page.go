@@ -77,6 +77,9 @@ func New(opt Options) *Page {
 // Trusts reports whether an address is a proxy before the page.
 func (p *Page) Trusts(a netip.Addr) bool { return p.opt.Guard.Trusts(a) }
 
+// Knows reports whether who sends a request may look, and counts nothing.
+func (p *Page) Knows(r *http.Request) bool { return p.opt.Guard.Knows(r) }
+
 // Run tells browsers what changes, until ctx ends.
 func (p *Page) Run(ctx context.Context) { p.live.run(ctx) }
 

@@ -23,6 +23,7 @@ import (
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/page/once"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/ptyrun/peer"
 )
 
@@ -57,7 +58,7 @@ func newLab(t *testing.T) *lab {
 	l.guard = access.NewGuard(access.Options{Tokens: l.keeper, Person: l.isPerson, Fleet: l.dir, Log: log})
 	l.socket = filepath.Join(l.dir, "s")
 	l.guard.Use(access.Rules{Open: []string{l.socket}})
-	l.page = New(Options{Fleet: "office", Read: l, Act: l, Approvals: l, Guard: l.guard, Book: once.Open(l.dir, nil), Note: l.note, Log: log})
+	l.page = New(Options{Fleet: "office", Read: l, Act: l, Approvals: l, Guard: l.guard, Book: once.Open(storetest.New(t, l.dir), nil), Note: l.note, Log: log})
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	all.Go(func() { l.page.Run(ctx) })
@@ -134,6 +135,10 @@ func (l *lab) RetryAll(_ context.Context, a string) (int, error) {
 func (l *lab) Purge(_ context.Context, a, id string) error { return l.done("purge", a, id) }
 func (l *lab) Continue(_ context.Context, a, answer string) (string, error) {
 	return "continues", l.done("answer", a, answer)
+}
+
+func (l *lab) Allow(_ context.Context, a, rule string) (string, error) {
+	return "allowed", l.done("allow", a, rule)
 }
 func (l *lab) Reload() (string, error) { return "loaded", l.done("reload") }
 
@@ -462,6 +467,53 @@ func TestBehindAProxy(t *testing.T) {
 	}
 	if res, _ := l.ask(proxied, http.MethodGet, Root, nil); res.StatusCode != 200 {
 		t.Errorf("who has a token is locked out by who has none: %d", res.StatusCode)
+	}
+}
+
+// TestWrongTokensLockNobodyOut: whatever is wrong, and however often, from an address, what is
+// right is served from there, in each place where one is asked for.
+func TestWrongTokensLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	for name, b := range map[string]browser{"tcp": {}, "socket": {socket: true, headers: []string{"Via", "x"}}} {
+		l := newLab(t)
+		acts := l.enter(access.Act)
+		form := l.form(acts)
+		wrong := b
+		wrong.cookies = []*http.Cookie{{Name: acts.cookies[0].Name, Value: "x"}}
+		tries := []func() (*http.Response, string){
+			func() (*http.Response, string) { return l.ask(wrong, http.MethodGet, Root, nil) },
+			func() (*http.Response, string) { return l.ask(wrong, http.MethodPost, Root+"act", form) },
+			func() (*http.Response, string) { return l.ask(b, http.MethodGet, Root+"enter/x", nil) },
+			func() (*http.Response, string) {
+				return l.ask(b, http.MethodPost, Root+"enter", url.Values{"link": {"x"}})
+			},
+		}
+		for range 4 {
+			for _, try := range tries {
+				try()
+			}
+		}
+		for i, try := range tries {
+			if res, _ := try(); res.StatusCode != http.StatusTooManyRequests {
+				t.Errorf("%s, number %d after many: %d", name, i, res.StatusCode)
+			}
+		}
+		right := b
+		right.cookies = acts.cookies
+		if res, _ := l.ask(right, http.MethodGet, Root, nil); res.StatusCode != http.StatusOK {
+			t.Errorf("%s, a token looks: %d", name, res.StatusCode)
+		}
+		if res, _ := l.ask(right, http.MethodPost, Root+"act", with(form, "do", "pause a")); res.StatusCode != http.StatusSeeOther {
+			t.Errorf("%s, a token acts: %d", name, res.StatusCode)
+		}
+		link, _, err := l.keeper.Link("phone", access.Look)
+		l.must(err)
+		if res, _ := l.ask(b, http.MethodGet, Root+"enter/"+link, nil); res.StatusCode != http.StatusOK {
+			t.Errorf("%s, a link is looked at: %d", name, res.StatusCode)
+		}
+		if res, _ := l.ask(wrong, http.MethodPost, Root+"enter", url.Values{"link": {link}}); res.StatusCode != http.StatusSeeOther {
+			t.Errorf("%s, a link is opened: %d", name, res.StatusCode)
+		}
 	}
 }
 

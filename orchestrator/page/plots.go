@@ -63,8 +63,9 @@ func (p *Page) figures(ctx context.Context, q ask, s Sheet, agent string) (Sheet
 			Lengths []length
 			Now     length
 			Zone    string
-			Gaps    bool
-		}{lengths, l, zone, slices.ContainsFunc(figures, func(f plot.Figure) bool { return f.Gaps })})}
+			// Gaps and Running are those of the figures.
+			Gaps, Running bool
+		}{lengths, l, zone, slices.ContainsFunc(figures, func(f plot.Figure) bool { return f.Gaps }), slices.ContainsFunc(figures, func(f plot.Figure) bool { return f.Running })})}
 		for _, f := range figures {
 			parts = append(parts, d.part(Part{ID: f.ID, Class: "plot"}, "plot", f))
 		}

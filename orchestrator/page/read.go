@@ -91,6 +91,8 @@ type Act interface {
 	Purge(ctx context.Context, agent, id string) error
 	// Continue tells a queue that asks where to continue, and returns what comes of it.
 	Continue(ctx context.Context, agent, answer string) (string, error)
+	// Allow lets an agent use what it was refused in its last session, and returns from when on.
+	Allow(ctx context.Context, agent, rule string) (string, error)
 	Reload() (string, error)
 }
 

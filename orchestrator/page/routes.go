@@ -16,7 +16,6 @@ import (
 
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/page/once"
-	"heartbeat/orchestrator/status"
 )
 
 // sheets are the pages.
@@ -41,7 +40,7 @@ func (p *Page) routes() *http.ServeMux {
 	mux.HandleFunc("POST "+Root+"leave", p.leave)
 	mux.HandleFunc("GET "+Root+"enter/{link}", p.offer)
 	mux.HandleFunc("POST "+Root+"enter", p.enter)
-	for _, name := range []string{"style.css", "live.js", "icon.svg"} {
+	for _, name := range []string{"style.css", "live.js", "keys.js", "icon.svg"} {
 		mux.HandleFunc("GET "+Root+name, p.asset(name))
 	}
 	mux.HandleFunc("GET "+strings.TrimSuffix(Root, "/"), func(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +80,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.layout(w, http.StatusOK, frame{
-		Sheet: shown, Who: who, Key: once.Key(p.opt.Now()), At: at.String(), Said: p.said(who, r.URL.Query().Get("done")),
+		Sheet: shown, Who: who, Key: once.Key(p.opt.Now()), At: at.String(), Said: p.said(r.Context(), who, r.URL.Query().Get("done")),
 		squeeze: squeezes(r),
 	})
 }
@@ -149,7 +148,7 @@ func (p *Page) looks(ctx context.Context, v view) (Sheet, error) {
 func (p *Page) needs(ctx context.Context) int {
 	n, _ := p.needed.get(ctx, "", func() (int, error) {
 		f, err := p.fleets.get(ctx, "", func() (Fleet, error) { return p.opt.Read.Fleet(ctx) })
-		return len(status.Together(f.Troubles)), err
+		return len(p.problems(f)), err
 	})
 	return n
 }
@@ -251,7 +250,7 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request, no *access.Refusal
 }
 
 var titles = map[int]string{
-	http.StatusUnauthorized:       "A link is needed",
+	http.StatusUnauthorized:       "Not signed in",
 	http.StatusForbidden:          "Not done",
 	http.StatusBadRequest:         "Not done",
 	http.StatusConflict:           "Not done",

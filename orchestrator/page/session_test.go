@@ -17,7 +17,9 @@ import (
 
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/page/access"
+	"heartbeat/orchestrator/person"
 	"heartbeat/orchestrator/session"
+	"heartbeat/ptyrun/peer"
 )
 
 // envAsks makes the test binary a program that reads questions from its stdin, asks
@@ -86,7 +88,7 @@ func TestASessionDoesNotAct(t *testing.T) {
 	acts := l.enter(access.Act)
 	form := l.form(acts)
 	l.mu.Lock()
-	l.checks = func(pid int) error { return session.CheckPerson(pid, l.dir) }
+	l.checks = func(pid int) error { return person.Check(pid, l.dir) }
 	l.mu.Unlock()
 	proxied := "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: http\r\nForwarded: for=192.0.2.7\r\nVia: 1.1 proxy\r\n"
 	var all []question
@@ -118,5 +120,24 @@ func TestASessionDoesNotAct(t *testing.T) {
 	}
 	if codes := l.askedBy(others); !slices.Equal(codes, []int{303, 200}) {
 		t.Errorf("a person: %v", codes)
+	}
+}
+
+// TestWhoNobodyCanTellMayLook, as a browser beside the fleet on macOS: a link that lets look
+// is good, and one that lets act is not used up.
+func TestWhoNobodyCanTellMayLook(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.mu.Lock()
+	l.checks = func(int) error { return peer.ErrUnseen }
+	l.mu.Unlock()
+	for role, want := range map[access.Role]int{access.Look: http.StatusSeeOther, access.Act: http.StatusForbidden} {
+		link, _, err := l.keeper.Link("phone", role)
+		l.must(err)
+		entry := url.Values{"link": {link}}.Encode()
+		asks := fmt.Sprintf("POST %senter HTTP/1.1\r\nHost: %s\r\nOrigin: http://%[2]s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", Root, l.port, len(entry), entry)
+		if codes := l.askedBy([]question{{"tcp", l.port, asks}}); !slices.Equal(codes, []int{want}) {
+			t.Errorf("%s: %v", role, codes)
+		}
 	}
 }

@@ -86,13 +86,14 @@ type sheet struct {
 	show func(p *Page, ctx context.Context, q ask) (Sheet, error)
 }
 
-// draw executes a template, and makes control characters in the result harmless.
+// draw executes a template, and makes control characters in the result harmless. What comes to
+// nothing is "".
 func (p *Page) draw(name string, data any) (template.HTML, error) {
 	var b bytes.Buffer
 	if err := p.html().ExecuteTemplate(&b, name, data); err != nil {
 		return "", err
 	}
-	return template.HTML(strings.Map(still, b.String())), nil //nolint:gosec // html/template has escaped it
+	return template.HTML(strings.TrimSpace(strings.Map(still, b.String()))), nil //nolint:gosec // html/template has escaped it
 }
 
 // still replaces a character that acts on a terminal or turns text around.

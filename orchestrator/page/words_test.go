@@ -9,17 +9,20 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/page/changes"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/usage"
 )
 
-// TestNoButtonThatDoesNothing: who waits for what a resume does not lift has none, in the
-// list and where troubles are; who is paused has one, whatever else is wrong.
+// TestNoButtonThatDoesNothing: who waits for what a resume does not lift, or continues when the
+// cause is gone, has none, in the list and where troubles are; who continues at a time can be
+// tried before; who is paused has one, whatever else is wrong.
 func TestNoButtonThatDoesNothing(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -29,16 +32,14 @@ func TestNoButtonThatDoesNothing(t *testing.T) {
 		{AgentState: status.AgentState{Agent: "limited", State: status.Parked, Since: now, Until: now.Add(time.Hour)}},
 		{AgentState: status.AgentState{Agent: "held", State: status.Held, Since: now, Reason: "a login"}},
 		{AgentState: status.AgentState{Agent: "paused", State: status.Held, Since: now, Paused: now, PausedBy: "a person"}},
+		{AgentState: status.AgentState{Agent: "goes-on", State: status.Held, Since: now, Reason: "no client", Fix: "install it", GoesOn: true}},
 	}
 	for _, a := range l.fleet.Agents {
 		l.fleet.Troubles = append(l.fleet.Troubles, a.Troubles("heartbeat", now)...)
 	}
 	_, body := l.ask(l.enter(access.Act), http.MethodGet, Root, nil)
 	for _, a := range l.fleet.Agents {
-		want := 2 // beside the trouble, and in the list
-		if _, stays := a.Stays("heartbeat"); stays {
-			want = 0
-		}
+		want := map[string]int{"over": 0, "limited": 1, "held": 2, "paused": 2, "goes-on": 0}[a.Agent] // beside the trouble, and in the list
 		if n := strings.Count(body, `value="resume `+a.Agent+`"`); n != want {
 			t.Errorf("%s: %d buttons, want %d", a.Agent, n, want)
 		}
@@ -84,7 +85,7 @@ func TestWhatStatusSaysToTypeHasItsTap(t *testing.T) {
 			case terminal[c[0]]:
 				continue
 			case c[0] == "approval":
-				want = `href="` + approvalURL(c[len(c)-1]) + `"`
+				want = `href="` + Root + `approvals"`
 			case c[0] == "answer":
 				want = `href="` + agentURL(c[1]) + `#agent-queue"`
 			case c[0] == "dead-letter":
@@ -100,7 +101,7 @@ func TestWhatStatusSaysToTypeHasItsTap(t *testing.T) {
 			t.Errorf("no trouble says %s", c)
 		}
 	}
-	for i, want := range map[int]bool{1: true, 4: false, 5: true, 8: false} {
+	for i, want := range map[int]bool{1: false, 4: false, 5: true, 8: false} {
 		if value := fmt.Sprintf(`value="resume agent-%d">Resume<`, i); strings.Contains(body, value) != want {
 			t.Errorf("%s: %v, want %v", value, !want, want)
 		}
@@ -119,7 +120,7 @@ func TestWhatIsUnknownIsNotZero(t *testing.T) {
 		}
 		l.fleet.Budgets = []Budget{{Of: "the fleet", Period: "day", What: "cost", Spent: sum.Cost, Price: sum.Price(), Most: 5}}
 		_, body := l.ask(l.enter(access.Look), http.MethodGet, Root, nil)
-		for _, where := range []string{"<dd>" + want + "</dd>", "0 tokens, " + sums[0].Price() + "</dd>", "0 tokens, " + sums[1].Price() + "</dd>", want + " of $5.00"} {
+		for _, where := range []string{"0 tokens, " + want + "</span>", ">" + sums[0].Price() + " today</span>", ">" + sums[1].Price() + " today</span>", want + " of $5.00"} {
 			if !strings.Contains(strings.ReplaceAll(body, "&#43;", "+"), where) {
 				t.Errorf("without %q: %s", where, body)
 			}
@@ -136,15 +137,15 @@ func TestAStepIsALineOfItsOwn(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.fleet.Troubles = []status.Trouble{
-		{Agent: "a", What: status.IsParked, Text: "x", Do: "heartbeat usage a --by entry   # what it was spent on", Then: "heartbeat reload   # after a larger budget"},
+		{Agent: "a", What: status.IsHeld, Text: "held", Do: "heartbeat doctor a   # what is wrong", Then: "heartbeat reload   # after a larger budget"},
 		{Agent: "a", What: status.HasDeadLetters, Text: "1 dead letter", Do: "heartbeat dead-letter a"},
 		{Agent: "b", What: status.HasDeadLetters, Text: "2 dead letters", Do: "heartbeat dead-letter b"},
 		{Agent: "b", What: status.CannotWork, Text: "y", Do: "install the client"},
 	}
 	_, body := l.ask(l.enter(access.Look), http.MethodGet, Root, nil)
 	for _, want := range []string{
-		`<li><code>heartbeat usage a --by entry</code> <span class="muted">what it was spent on</span></li>`,
-		`<li><code>heartbeat reload</code> <span class="muted">after a larger budget</span></li>`, `<li>install the client</li>`,
+		`<li><code>heartbeat doctor a</code> <span class="muted">what is wrong</span></li>`,
+		`<li><code>heartbeat reload</code> <span class="muted">after a larger budget</span></li>`, `<li>To do: install the client.</li>`,
 		`href="/page/agents/a#agent-dead"`, `href="/page/agents/b#agent-dead"`,
 	} {
 		if !strings.Contains(body, want) {
@@ -208,37 +209,51 @@ func TestAnActLeadsBackToWhereItWasAskedFor(t *testing.T) {
 	}
 }
 
-// TestATroubleIsTappedWhereItIsSaid: a question that is all that there is to read has a yes
-// and a no there, one with more, or of something grave, the way to its page; dead letters
-// have one line of each agent; a reload of a file that may be as it was is no first choice.
-func TestATroubleIsTappedWhereItIsSaid(t *testing.T) {
+// TestATroubleIsASentenceWithItsActs: each request is one, with a yes and a no that weigh the
+// same where all that there is to read stands there, and the way to its page where there is
+// more, or something grave; what was refused is named, not the file's keys; dead letters of one
+// agent have their acts, those of several a line of each; and each agent is named once.
+func TestATroubleIsASentenceWithItsActs(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	now := time.Now()
 	l.fleet.Agents = nil
-	l.mu.Lock()
 	requests := []approval.Request{
 		{ID: "4f1c02d1", Agent: "plain", Question: "Go on?", State: approval.Asked, At: now},
-		{ID: "4f1c02d2", Agent: "long", Question: "Go on?", Payload: "a plan", State: approval.Asked, At: now},
+		{ID: "4f1c02d2", Agent: "some", Question: "Go on?", Payload: "a plan", State: approval.Asked, At: now},
 		{ID: "4f1c02d3", Agent: "grave", Question: "Drop it?", Category: "destroy", State: approval.Asked, At: now},
+		{ID: "4f1c02d4", Agent: "long", Question: "Go on?", Payload: foreign.Text(strings.Repeat("long ", longestWhole)), State: approval.Asked, At: now},
+		{ID: "4f1c02d5", Agent: "plain", Question: "Aside?", State: approval.Asked, At: now, Aside: true},
+		{ID: "4f1c02d6", Agent: "gone", Question: "Go on?", State: approval.Asked, At: now},
 	}
-	l.mu.Unlock()
-	for _, r := range requests {
+	for _, r := range requests[:4] {
 		a := status.Agent{AgentState: status.AgentState{Agent: r.Agent, State: status.Held, Since: now, Reason: status.ForApproval + r.Question, Approval: &status.Approval{ID: r.ID, Question: r.Question}}}
 		l.fleet.Agents = append(l.fleet.Agents, a)
 	}
-	l.fleet.Agents = append(l.fleet.Agents, status.Agent{AgentState: status.AgentState{Agent: "dead", State: status.Idle}, Dead: 3},
-		status.Agent{AgentState: status.AgentState{Agent: "over", State: status.Parked, OverBudget: true, Since: now, Until: now.Add(time.Hour)}})
+	for name, a := range map[string]status.Agent{
+		"dead":    {AgentState: status.AgentState{State: status.Idle}, Dead: 3},
+		"over":    {AgentState: status.AgentState{State: status.Parked, OverBudget: true, Since: now, Until: now.Add(time.Hour)}},
+		"refused": {AgentState: status.AgentState{State: status.Idle, Denied: []session.Denied{{Rule: "Bash(git *)", Times: 3}}}},
+	} {
+		a.Agent = name
+		l.fleet.Agents = append(l.fleet.Agents, a)
+	}
 	for _, a := range l.fleet.Agents {
 		l.fleet.Troubles = append(l.fleet.Troubles, a.Troubles("heartbeat", now)...)
 	}
-	d := drawer{page: New(Options{Approvals: these{l, requests}, Read: l, Guard: l.guard}), acts: true}
-	html := string(d.troubles(l.fleet).HTML)
+	p := New(Options{Approvals: these{l, requests}, Read: l, Guard: l.guard})
+	d := drawer{page: p, acts: true}
+	html := string(d.troubles(l.fleet, p.problems(l.fleet)).HTML)
 	for want, times := range map[string]int{
-		`name="do" value="approve plain 4f1c02d1">Approve<`: 1, `class="quiet" form="act" name="do" value="reject plain 4f1c02d1"`: 1, `value="approve long`: 0, `value="approve grave`: 0,
-		`<a class="button" href="/page/approvals/4f1c02d2">Answer</a>`: 1, `<a class="button" href="/page/approvals/4f1c02d3">Answer</a>`: 1,
-		`value="retry-all dead"`: 1, `href="/page/agents/dead`: 1, `class="quiet" form="act" name="do" value="reload"`: 1, `href="/page/agents/over/plots"`: 1,
-		`Needs attention <span class="muted num">5</span>`: 1,
+		`<button class="yes" form="act" name="do" value="approve plain 4f1c02d1">Approve<`: 1, `<button class="no" form="act" name="do" value="reject plain 4f1c02d1">Reject<`: 1,
+		`value="approve plain 4f1c02d5"`: 1, "its queue goes on": 1, `value="approve some 4f1c02d2"`: 1, `<pre class="text">a plan</pre>`: 1,
+		`value="approve grave`: 0, `value="approve long`: 0, "long long": 0, `value="approve gone`: 0,
+		`<a class="button" href="/page/approvals/4f1c02d3">Read and answer</a>`: 1, `<a class="button" href="/page/approvals/4f1c02d4">Read and answer</a>`: 1,
+		`dead</a> has 3 dead letters.`: 1, `value="retry-all dead"`: 1, `href="/page/agents/dead#agent-dead"`: 1,
+		`class="quiet" form="act" name="do" value="reload"`: 1, `href="/page/agents/over/plots"`: 1,
+		`refused</a> was not allowed Bash(git *) in the last session.`: 1, `value="allow refused Bash%28git&#43;%2A%29">Allow Bash(git *)<`: 1, "permissions:": 0, "allow:": 0,
+		`href="/page/agents/over"`: 1, `href="/page/agents/grave"`: 1,
+		`Needs attention <span class="muted num">8</span>`: 1,
 	} {
 		if n := strings.Count(html, want); n != times || d.err != nil {
 			t.Errorf("%d times %s, want %d: %v %s", n, want, times, d.err, html)
@@ -299,11 +314,7 @@ func TestAReasonIsExplainedOnce(t *testing.T) {
 		{ID: "d3", Reason: "torn", Means: "The line is torn."},
 		{ID: "d4", Reason: "odd"},
 	}}
-	html, err := newLab(t).page.draw("agent-queue", struct {
-		Queue
-		Agent string
-		Acts  bool
-	}{q, "a", true})
+	html, err := newLab(t).page.draw("agent-dead", queueView{q, "a", true})
 	for want, times := range map[string]int{"It used up its attempts. It stays.": 1, "GIVEN": 0, "The line is torn.": 1, "What “odd”": 0} {
 		if n := strings.Count(string(html), want); err != nil || n != times {
 			t.Errorf("%d times %q, want %d: %v %s", n, want, times, err, html)
@@ -314,12 +325,61 @@ func TestAReasonIsExplainedOnce(t *testing.T) {
 // TestADeadLetterWithoutItsTextSaysWhatCanBeDone: it was an empty prompt without a button.
 func TestADeadLetterWithoutItsTextSaysWhatCanBeDone(t *testing.T) {
 	t.Parallel()
-	html, err := newLab(t).page.draw("agent-queue", struct {
-		Queue
-		Agent string
-		Acts  bool
-	}{Queue{Dead: []Dead{{ID: "d1", Reason: "lost", Textless: "order-17"}}}, "a", true})
-	if err != nil || !strings.Contains(string(html), "Nobody has the text of order-17 any more") || strings.Contains(string(html), "Retry") {
+	html, err := newLab(t).page.draw("agent-dead", queueView{Queue{Dead: []Dead{{ID: "d1", Reason: "lost", Textless: "order-17"}}}, "a", true})
+	if err != nil || !strings.Contains(string(html), "The text of order-17 is lost") || strings.Contains(string(html), "Retry") {
 		t.Errorf("%v %s", err, html)
+	}
+}
+
+// TestARowSaysWhatItsAgentDoes now, or said last, and what is wrong before that; what is of
+// today stands apart, and what is nothing does not stand there.
+func TestARowSaysWhatItsAgentDoes(t *testing.T) {
+	t.Parallel()
+	p, now := newLab(t).page, time.Now()
+	tool, said := &status.Line{At: now, Tool: "Bash", Text: "git <status>"}, &status.Line{At: now, Text: "All is done."}
+	in := func(s status.State, do func(*status.Agent)) status.Agent {
+		a := status.Agent{AgentState: status.AgentState{Agent: "a", State: s}}
+		do(&a)
+		return a
+	}
+	for name, c := range map[string]struct {
+		a       status.Agent
+		has, no []string
+	}{
+		"a tool": {in(status.Running, func(a *status.Agent) { a.Phase, a.Line = hook.Turn, tool }), []string{"<strong>Bash</strong> <code>git &lt;status&gt;</code>"}, []string{"queued", "today", "dead"}},
+		"a slow tool": {in(status.Running, func(a *status.Agent) {
+			a.Phase, a.Line, a.Tool = hook.Turn, tool, &session.Tool{Name: "Bash", Since: now.Add(-time.Hour)}
+		}), []string{"<code>git &lt;status&gt;</code>"}, []string{"the tool Bash has run"}},
+		"no sign of life":   {in(status.Running, func(a *status.Agent) { a.Phase, a.Line, a.Silent = hook.Turn, tool, now.Add(-time.Hour) }), []string{"no sign of life for 1h0m"}, []string{"git"}},
+		"its last words":    {in(status.Idle, func(a *status.Agent) { a.Line, a.Depth.Entries = said, 2 }), []string{"<q>All is done.</q>", "2 queued"}, []string{"today"}},
+		"nothing yet":       {in(status.Idle, func(*status.Agent) {}), []string{"It has said nothing yet."}, []string{"queued"}},
+		"why it is held":    {in(status.Held, func(a *status.Agent) { a.Line, a.Reason = said, "no login" }), []string{"no login"}, []string{"All is done"}},
+		"what today brings": {in(status.Idle, func(a *status.Agent) { a.Today.Turns, a.Today.Output, a.Today.Cost, a.Dead = 1, 12, 0.5, 1 }), []string{`<span class="today"><span class="roomy">12 tokens, </span>$0.50 today</span>`, "1 dead letter<"}, nil},
+	} {
+		html, err := p.draw("agent-row", rowOf(c.a, now, true))
+		for _, want := range c.has {
+			if err != nil || !strings.Contains(string(html), want) {
+				t.Errorf("%s: without %q: %v %s", name, want, err, html)
+			}
+		}
+		for _, not := range c.no {
+			if strings.Contains(string(html), not) {
+				t.Errorf("%s: with %q: %s", name, not, html)
+			}
+		}
+	}
+}
+
+// TestALoginIsSaidAsOne: what to type, and a resume after it.
+func TestALoginIsSaidAsOne(t *testing.T) {
+	t.Parallel()
+	l, now := newLab(t), time.Now()
+	a := status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held, Since: now, Reason: "API failure authentication_failed"}}
+	l.fleet.Agents, l.fleet.Troubles = []status.Agent{a}, a.Troubles("heartbeat", now)
+	_, body := l.ask(l.enter(access.Act), http.MethodGet, Root, nil)
+	for _, want := range []string{"Log in where the fleet runs: claude, and in it /login", "Resume when its cause is gone.", `value="resume a">Resume<`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("without %q: %s", want, body)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,9 +30,13 @@ func (c Client) Blocked(found []Obstacle) error {
 	return &BlockedError{Agent: c.Agent, Obstacles: found, ours: c.Ours}
 }
 
-// Variables returns the environment of an agent's sessions. If its env-file cannot
-// be read, the error is a *BlockedError that reveals no value.
+// Variables returns the environment of an agent's sessions, and of its triggers' commands.
+// If its env-file cannot be read, or somebody else can change what they run, the error is a
+// *BlockedError that reveals no value.
 func Variables(a *config.Agent, base []string) ([]string, error) {
+	if e, ok := errors.AsType[*config.ExposedError](a.Exposed()); ok {
+		return nil, &BlockedError{Agent: a.Name, Obstacles: []Obstacle{exposed(e)}, cause: e}
+	}
 	env, err := a.Environ(base)
 	if err != nil {
 		return nil, &BlockedError{Agent: a.Name, Obstacles: []Obstacle{envFile(a.EnvFile, err)}, cause: err}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/foreign"
 )
 
 // Document is what the client makes of the bytes of a settings file at its start.
@@ -61,6 +62,10 @@ type content struct {
 func (s *Document) read(data []byte) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(data)) == 0 {
+		return
+	}
+	if err := foreign.CheckJSON(data); err != nil {
+		s.Broken = err.Error()
 		return
 	}
 	var all map[string]json.RawMessage
@@ -130,7 +135,7 @@ func (s *Document) readHook(place string, data []byte) {
 		Timeout *json.RawMessage `json:"timeout"`
 	}
 	if json.Unmarshal(data, &h) != nil {
-		s.refuse("%s: is no hook", place)
+		s.refuse("%s: is not a hook", place)
 		return
 	}
 	if !slices.Contains(client.Claude.Hooks.Types, h.Type) {

@@ -61,6 +61,25 @@ func (c Client) Foreign(all []Settings) []Foreign {
 	return found
 }
 
+// Timed lists the prompts that a file of the directory has the client give a session
+// as a person's, at times. Only a session with the client's timetable gets them (client.HasTimetable),
+// whatever settings it reads.
+func (c Client) Timed() []Foreign {
+	path := filepath.Join(c.Dir, client.Claude.Settings.Folder, client.Claude.Settings.Timed)
+	data, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var says []settings.Foreign
+	if err == nil {
+		says, err = settings.PromptsOf(data)
+	}
+	if err != nil {
+		return []Foreign{{File: path, Text: "cannot be read: " + err.Error()}}
+	}
+	return from(path, says)
+}
+
 func from(file string, says []settings.Foreign) []Foreign {
 	var found []Foreign
 	for _, s := range says {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook/client"
 )
 
@@ -19,6 +20,9 @@ type Login struct {
 	Is LoginIs
 	// By is what there is, or why there is nothing.
 	By string
+	// Ends is when a saved login ends for good, if nobody logs in again; zero: that is not
+	// known. `claude auth status` prints it as loginExpiresAt (2.1.318).
+	Ends time.Time
 	// Given is true for what a variable or a setting gives: it comes before a saved login,
 	// and nobody changes it with /login.
 	Given bool
@@ -40,27 +44,29 @@ const (
 func (c Client) Login(all []Settings) Login {
 	own, known := c.ownFile(), client.Claude.Variables
 	key, _, rejected := own.knows(c.Env[known.Key])
-	path := filepath.Join(c.ConfigDir(), client.Claude.Settings.Login)
-	dead, saved := savedLogin(path)
+	path := c.loginFile()
+	dead, ends, saved := savedLogin(path)
 	switch {
 	case key && !rejected:
-		return Login{LoginThere, known.Key, true}
+		return Login{Is: LoginThere, By: known.Key, Given: true}
 	case saved && dead == "":
-		return Login{Is: LoginThere, By: "a saved login"}
-	}
-	for _, name := range []string{known.Token, known.Login, known.Key} {
-		if name != known.Key && c.Env[name] != "" || setBy(all, name) {
-			return Login{LoginThere, name, true}
+		l := Login{Is: LoginThere, By: "a saved login"}
+		if c.given(all) == "" && c.perhaps(all) == "" {
+			l.Ends = ends
 		}
+		return l
+	}
+	if name := c.given(all); name != "" {
+		return Login{Is: LoginThere, By: name, Given: true}
 	}
 	if by := c.perhaps(all); by != "" {
-		return Login{LoginUnsure, by, true}
+		return Login{Is: LoginUnsure, By: by, Given: true}
 	}
 	switch {
 	case c.system() == "darwin":
 		return Login{Is: LoginUnsure, By: "the keychain, if at all"}
 	case saved:
-		return Login{By: fmt.Sprintf("the saved login is of no use: %s %s", path, dead)}
+		return Login{By: fmt.Sprintf("the saved login cannot be used: %s %s", path, dead)}
 	case own.Account != nil:
 		return Login{Is: LoginUnsure, By: "an account that " + c.ownPath() + " names, without " + path}
 	case rejected:
@@ -69,14 +75,32 @@ func (c Client) Login(all []Settings) Login {
 	return Login{By: "no key, no token and no saved login"}
 }
 
+// loginFile is the file in which the client saves a login.
+func (c Client) loginFile() string {
+	return filepath.Join(c.ConfigDir(), client.Claude.Settings.Login)
+}
+
+// given is the variable by which the environment or settings log in, but for a key that the
+// client has asked about; "": none.
+func (c Client) given(all []Settings) string {
+	known := client.Claude.Variables
+	for _, name := range []string{known.Token, known.Login, known.Key} {
+		if name != known.Key && c.Env[name] != "" || setBy(all, name) {
+			return name
+		}
+	}
+	return ""
+}
+
 // savedLogin looks at the file in which the client saves a login. dead says why nothing
 // in it can be used, or is "": as Claude Code 2.1.329 has it, which empties both tokens
-// when the service refuses to renew them. Whether the service still accepts what is
-// there, only a request tells. saved is false where there is no file.
-func savedLogin(path string) (dead string, saved bool) {
+// when the service refuses to renew them. ends is when nothing in it can be used any more,
+// or zero. Whether the service still accepts what is there, only a request tells. saved is
+// false where there is no file.
+func savedLogin(path string) (dead string, ends time.Time, saved bool) {
 	data, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", false
+		return "", ends, false
 	}
 	var file struct {
 		Login struct {
@@ -90,17 +114,61 @@ func savedLogin(path string) (dead string, saved bool) {
 	if err == nil {
 		err = json.Unmarshal(data, &file)
 	}
-	over := func(at int64) bool { return at != 0 && time.Now().UnixMilli() >= at }
-	switch l := file.Login; {
-	case err != nil:
-		return "cannot be read: " + err.Error(), true
-	case l.Token == "":
-		return "holds no token: the service has ended that login, or somebody has logged out", true
-	case over(l.Expires) && (l.Renewal == "" || over(l.RenewalExpires)):
-		at := time.UnixMilli(max(l.Expires, l.RenewalExpires))
-		return "expired at " + at.Format(time.DateTime) + ", and holds nothing to renew it", true
+	l := file.Login
+	if l.Expires != 0 && (l.Renewal == "" || l.RenewalExpires != 0) {
+		ends = time.UnixMilli(max(l.Expires, l.RenewalExpires))
 	}
-	return "", true
+	switch {
+	case err != nil:
+		return "cannot be read: " + err.Error(), time.Time{}, true
+	case l.Token == "":
+		return "holds no token: the service has ended that login, or somebody has logged out", ends, true
+	case !ends.IsZero() && !time.Now().Before(ends):
+		return "expired at " + ends.Format(time.DateTime) + ", and holds nothing to renew it", ends, true
+	}
+	return "", ends, true
+}
+
+// Ending is a saved login that ends soon.
+type Ending struct {
+	File string    `json:"file"`
+	At   time.Time `json:"at"`
+	// Fix is what a person does about it.
+	Fix string `json:"fix"`
+}
+
+// Text says which login ends when.
+func (e Ending) Text() string {
+	return "the login in " + e.File + " ends at " + e.At.Local().Format("2006-01-02 15:04")
+}
+
+// endsSoon is how long before its end a login is told of.
+const endsSoon = 48 * time.Hour
+
+// mostLogins is how many agents are asked for their logins: most have the same one.
+const mostLogins = 200
+
+// EndingLogins returns the saved logins of agents' clients that end within two days, each
+// once. base is the environment from which sessions are started.
+func EndingLogins(agents []*config.Agent, base []string, now time.Time) []Ending {
+	var found []Ending
+	seen := map[string]bool{}
+	for _, a := range agents[:min(len(agents), mostLogins)] {
+		c := ClientOf(a, base)
+		path := c.loginFile()
+		if seen[path] || !c.Known() || c.NoEnv != nil {
+			continue
+		}
+		if dead, ends, _ := savedLogin(path); dead != "" || ends.IsZero() || ends.Sub(now) > endsSoon {
+			seen[path] = true
+			continue
+		}
+		if l := c.Login(c.Settings()); !l.Ends.IsZero() { // another agent may have a key instead
+			seen[path] = true
+			found = append(found, Ending{File: path, At: l.Ends, Fix: c.logIn()})
+		}
+	}
+	return found
 }
 
 // perhaps is what may be a login, which the client or another service decides, or "".
@@ -162,7 +230,7 @@ func (c Client) logIn() string {
 // Relogin is what a person does where the service does not accept the client's login.
 func (c Client) Relogin() string {
 	if l := c.Login(c.Settings()); l.Given {
-		return "see to " + l.By + ", by which its sessions log in: env, env-file or settings have it, or the environment of heartbeat run, which is to be started again then"
+		return "replace " + l.By + " where it is set: env, env-file or settings of the agent, or the shell of heartbeat run (then restart that)"
 	}
 	return c.logIn()
 }

@@ -1,8 +1,13 @@
 package preflight
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"heartbeat/config"
 )
 
 // TestWhatIsKnownOfALogin: an absence is certain only where nothing is there that
@@ -100,6 +105,42 @@ func TestWhoAsksNobodyMustSaySo(t *testing.T) {
 			}
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestALoginThatEndsIsToldTwoDaysBefore, once for all agents that have it, and not where
+// something else comes before it or renews it.
+func TestALoginThatEndsIsToldTwoDaysBefore(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	login := func(access, renewal time.Duration) string {
+		at := func(d time.Duration) int64 { return now.Add(d).UnixMilli() }
+		return fmt.Sprintf(`{"claudeAiOauth":{"accessToken":"x","refreshToken":"y","expiresAt":%d,"refreshTokenExpiresAt":%d}}`, at(access), at(renewal))
+	}
+	const saved = "home/.claude/.credentials.json"
+	for name, tt := range map[string]struct {
+		env, file string
+		in        time.Duration // 0: nothing is told
+	}{
+		"in 3 days":            {"", login(time.Hour, 72*time.Hour), 0},
+		"in 47 hours":          {"", login(time.Hour, 47*time.Hour), 47 * time.Hour},
+		"a token that renews":  {"", `{"claudeAiOauth":{"accessToken":"x","refreshToken":"y","expiresAt":1}}`, 0},
+		"renewed until soon":   {"", login(-time.Hour, time.Hour), time.Hour},
+		"a key instead":        {"ANTHROPIC_API_KEY=sk-0123456789012345678901", login(time.Hour, time.Hour), 0},
+		"a token instead":      {"CLAUDE_CODE_OAUTH_TOKEN=x", login(time.Hour, time.Hour), 0},
+		"a provider instead":   {"CLAUDE_CODE_USE_BEDROCK=1", login(time.Hour, time.Hour), 0},
+		"nothing":              {"", "{}", 0},
+		"it has ended already": {"", login(-time.Hour, -time.Minute), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := lab(t, map[string]string{saved: tt.file})
+			agents := []*config.Agent{{Name: "a", Dir: c.Dir, Command: []string{"claude"}}, {Name: "b", Dir: c.Dir, Command: []string{"claude"}}}
+			found := EndingLogins(agents, []string{"HOME=" + c.Env["HOME"], "PATH=/bin", tt.env}, now)
+			if len(found) != min(1, int(tt.in)) || len(found) == 1 && (found[0].At.Sub(now).Round(time.Second) != tt.in || !strings.Contains(found[0].Fix, "/login")) {
+				t.Errorf("%+v", found)
 			}
 		})
 	}

@@ -34,6 +34,7 @@ const (
 	NoSettings    Code = "settings-missing"
 
 	EnvFile         Code = "env-file"
+	Exposed         Code = "exposed"
 	ClientMissing   Code = "client-missing"
 	OwnFileBroken   Code = "client-config-broken"
 	NoOnboarding    Code = "no-onboarding"
@@ -52,7 +53,7 @@ const (
 	PromptFile Code = "prompt-file"
 )
 
-const silent = "none of our hooks runs: the client works on the first prompt, and nobody hears of it"
+const silent = "heartbeat would not see what its sessions do, and could not give them the next prompt"
 
 // Obstacles lists everything that is in the way, the clearest first: what prevents
 // the client from starting, then what prevents our hooks from working. all are the
@@ -70,6 +71,10 @@ func (c Client) HookObstacles(all []Settings) []Obstacle {
 	found = append(found, overridden(all)...)
 	return append(found, unreadable(all)...)
 }
+
+// OfFile lists what of it the fleet's file alone decides. c is that of an empty
+// environment.
+func (c Client) OfFile() []Obstacle { return append(c.flagged(c.flags()), c.simple(nil)...) }
 
 // flagged are flags of the command.
 func (c Client) flagged(f flags) []Obstacle {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/stophooks"
 )
@@ -123,7 +124,7 @@ func (c Client) installed() map[string][]string {
 	var file struct {
 		Plugins map[string]json.RawMessage `json:"plugins"`
 	}
-	if err != nil || json.Unmarshal(data, &file) != nil {
+	if err != nil || foreign.Unmarshal(data, &file) != nil {
 		return nil
 	}
 	type place struct {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
+	"heartbeat/hook/foreign"
 )
 
 // ownFile is the file in which the client keeps what it knows about its user, as
@@ -120,7 +120,7 @@ func serversOf(dir string) []string {
 		var file struct {
 			Servers map[string]json.RawMessage `json:"mcpServers"`
 		}
-		if err == nil && json.NewDecoder(io.LimitReader(bytes.NewReader(data), maxMemory)).Decode(&file) == nil {
+		if err == nil && foreign.CheckJSON(data) == nil && json.NewDecoder(bytes.NewReader(data)).Decode(&file) == nil {
 			for name := range file.Servers {
 				names[name] = true
 			}

@@ -71,6 +71,8 @@ type Client struct {
 	Agent, Program string
 	Self           bool
 	Ours           string
+	// Exposed says who else can change what decides what its sessions do; nil: nobody.
+	Exposed error
 	// EnvFile is the agent's, or "", and NoEnv why it is not in Env, or nil.
 	EnvFile string
 	NoEnv   error
@@ -98,7 +100,7 @@ func ClientOf(a *config.Agent, base []string) Client {
 	}
 	c := Client{
 		Dir: a.Dir, Command: a.Command, Target: a.Settings, Env: env,
-		Agent: a.Name, Self: a.Self, EnvFile: a.EnvFile, NoEnv: err,
+		Agent: a.Name, Self: a.Self, EnvFile: a.EnvFile, NoEnv: err, Exposed: a.Exposed(),
 		Mode: a.Permissions.Mode, Root: os.Geteuid() == 0,
 	}
 	if argv := a.Argv(); len(argv) > 0 {

@@ -21,26 +21,36 @@ const dialog = "the client opens a dialog at its start, and nobody answers it: t
 // unstartable returns what prevents the client from being started at all.
 func (c Client) unstartable() []Obstacle {
 	var found []Obstacle
+	if e, ok := errors.AsType[*config.ExposedError](c.Exposed); ok {
+		found = append(found, exposed(e))
+	}
 	if c.NoEnv != nil {
 		found = append(found, envFile(c.EnvFile, c.NoEnv))
 	}
 	if why := c.Missing(); why != "" {
-		install := "install " + c.Program
-		if c.Program == client.Claude.Program {
-			install = "npm install -g @anthropic-ai/claude-code"
+		mend := "install " + c.Program
+		switch {
+		case why == notExecutable:
+			mend = "chmod +x " + settings.Quote(c.Locate())
+		case c.Program == client.Claude.Program:
+			mend = "npm install -g @anthropic-ai/claude-code"
 		}
 		found = append(found, Obstacle{
 			ClientMissing, fmt.Sprintf("command %q: %s", c.Program, why),
-			"no session can start", install + ", or correct command: or PATH",
+			"no session can start", mend + ", or correct the command in the file, or PATH",
 		})
 	}
 	return found
 }
 
+func exposed(e *config.ExposedError) Obstacle {
+	return Obstacle{Exposed, e.Error(), "whoever can change it has prompts, hooks and rules of theirs carried out as this user", e.Hint()}
+}
+
 func envFile(path string, err error) Obstacle {
 	fix := "correct " + path + ", and chmod 600 it"
 	if errors.Is(err, fs.ErrNotExist) {
-		fix = "write " + path + " and chmod 600 it, or correct env-file:"
+		fix = "write " + path + " and chmod 600 it, or correct the env-file in the file"
 	}
 	return Obstacle{EnvFile, err.Error(), "no session starts without its variables", fix}
 }
@@ -59,6 +69,9 @@ func (c Client) Locate() string {
 	return c.Program
 }
 
+// notExecutable is what keeps a file from being run that is there.
+const notExecutable = "it is not executable"
+
 // Missing says why the client's program cannot be started, or "".
 func (c Client) Missing() string {
 	if c.Self || c.Program == "" {
@@ -71,8 +84,10 @@ func (c Client) Missing() string {
 		return "it is not found"
 	case err != nil:
 		return err.Error()
+	case info.IsDir():
+		return "it is a folder"
 	case !inpath.Runs(info):
-		return path + " is not a program"
+		return notExecutable
 	}
 	return ""
 }

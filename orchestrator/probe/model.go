@@ -2,7 +2,9 @@ package probe
 
 import (
 	"net/http"
+	"slices"
 
+	"heartbeat/hook/client"
 	"heartbeat/internal/fakeapi"
 )
 
@@ -22,6 +24,15 @@ func fills(text string) fakeapi.Answer {
 
 func runs(command string) fakeapi.Answer {
 	return fakeapi.Answer{Tools: []fakeapi.ToolUse{fakeapi.Bash(command)}}
+}
+
+// triesBeside is an answer that calls each of the client's tools beside the prompt, the one
+// last after which others would ask a person.
+func triesBeside() (a fakeapi.Answer) {
+	for _, b := range slices.Backward(client.Claude.Beside) {
+		a.Tools = append(a.Tools, fakeapi.ToolUse{Name: b.Tool, Input: b.Input})
+	}
+	return a
 }
 
 func starts(command string) fakeapi.Answer {

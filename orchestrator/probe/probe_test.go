@@ -102,6 +102,7 @@ func TestBrokenClientsAreNamed(t *testing.T) {
 		"sources-ignored":                {SettingsFlag, Refuses},
 		"dont-ask-allows":                {Refuses},
 		"deny-ignored":                   {Answer},
+		"deny-rules-ignored":             {Beside},
 		"no-wake":                        {Background},
 		"other-failures":                 {Failures},
 		"resume-anew":                    {Resume},

@@ -25,6 +25,7 @@ const (
 	StatusLine      Promise = "status-line"
 	SettingsFlag    Promise = "settings-flag"
 	Refuses         Promise = "refuses-tools"
+	Beside          Promise = "tools-beside"
 	Answer          Promise = "permission-answer"
 	Background      Promise = "background"
 	Failures        Promise = "stop-failure"
@@ -48,10 +49,11 @@ var promises = []about{
 	{StatusLine, "it runs the status line of --settings, also while a Stop hook waits, and tells it cost and context", "limits, costs and max-context are not seen"},
 	{SettingsFlag, "hooks and rules of --settings count, and with --setting-sources= the directory's do not", "with settings: flag or only, hooks do not run or a repository's own rules count"},
 	{Refuses, "in dontAsk mode it refuses a tool that is not allowed, and the turn goes on", "a session waits for a person, or does what nobody has allowed"},
+	{Beside, "rules of --settings take away its tools that act beside the prompt", "a session does what no prompt asks for: it waits for a person to approve a plan, gives itself prompts, or writes into your other sessions"},
 	{Answer, "a PermissionRequest hook's no is told to the model, and the turn goes on", "a session waits for a person"},
 	{Background, "a Stop names tasks in the background, and the end of one begins a turn", "work in the background is cut off, or its prompt counts as done too early"},
 	{Failures, "a request that the service refuses ends the turn as StopFailure, with its kind", "a limit is not seen as one, and prompts use up their attempts"},
-	{Resume, "--resume goes on with the conversation, under the same id", "an interrupted prompt begins anew"},
+	{Resume, "--resume goes on with the conversation, under the same id", "an interrupted prompt starts over"},
 	{Signals, "SIGTERM ends it when it is idle, while a Stop hook waits, and while a tool runs", "sessions have to be killed, and what they were doing is cut off"},
 }
 
@@ -84,4 +86,4 @@ func Promises() []Promise {
 
 // Edition changes with the promises and with how they are tried: what an earlier edition
 // has found says nothing about this one.
-func Edition() string { return client.Claude.Versions.Measured + " 3" }
+func Edition() string { return client.Claude.Versions.Measured + " 4" }

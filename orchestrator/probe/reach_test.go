@@ -86,14 +86,14 @@ func TestAProbeThatIsCutShort(t *testing.T) {
 	p := Prober{Self: self, Step: func(int, int, string) { began <- struct{}{} }}
 	go func() {
 		<-began
-		testbed.Await(time.Minute, func() bool { return len(running(mark)) > 0 })
+		testbed.Await(testbed.Patience, func() bool { return len(running(mark)) > 0 })
 		stop(fmt.Errorf("the run is stopped"))
 	}()
 	r := p.Probe(ctx, argv, os.Getenv("PATH"))
 	if r.Verdict() != Unknown || r.Failure == "" {
 		t.Errorf("%+v", r)
 	}
-	if !testbed.Await(20*time.Second, func() bool { return len(running(mark)) == 0 }) {
+	if !testbed.Await(testbed.Patience, func() bool { return len(running(mark)) == 0 }) {
 		t.Errorf("left: %v", running(mark))
 	}
 }

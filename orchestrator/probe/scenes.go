@@ -173,10 +173,12 @@ var rest = []scene{only, refused, background, failing("rate_limit"), failing("au
 // only: with our settings alone, and ended while a Stop hook waits.
 var only = scene{
 	name: "only our settings", tells: SettingsFlag,
-	model: []fakeapi.Rule{asked("use tools", runs("touch by-ours"), runs("touch by-the-directory"), fills("done"))},
+	model: []fakeapi.Rule{asked("use tools", runs("touch by-ours"), runs("touch by-the-directory"), triesBeside(), fills("done"))},
 	play: func(s *stage) {
+		var shut []string
+		shut, s.variables = client.Claude.Shut(nil)
 		s.cannot(s.write("flag.json", map[string]any{
-			"hooks": s.hooks(client.Claude.Hooks.Installed...), "permissions": map[string]any{"allow": []string{"Bash(touch by-ours)"}},
+			"hooks": s.hooks(client.Claude.Hooks.Installed...), "permissions": map[string]any{"allow": []string{"Bash(touch by-ours)"}, "deny": shut},
 			"statusLine": s.statusLine(),
 		}))
 		s.cannot(s.write("work/.claude/settings.json", map[string]any{
@@ -193,10 +195,42 @@ var only = scene{
 		// What the directory allows does not count, so this is not allowed.
 		s.keeps(Refuses, !s.has("by-the-directory"), "a tool that only the directory's settings allow ran")
 		s.keeps(SettingsFlag, len(s.calls("Theirs")) == 0, "a hook of the directory was called")
+		s.shuts(stop.event.Transcript)
 		// The last answer alone fills a percent, and nothing but this wait comes after it.
 		s.tellsFigures(stop.event.SessionID, 1)
 		s.ends("a session whose Stop hook waits")
 	},
+}
+
+// shuts: none of the tools beside the prompt, which were all tried, has run.
+func (s *stage) shuts(transcript string) {
+	s.must(HookFields, transcript != "", "Stop was not told where the transcript is")
+	names, tried, ran := map[string]string{}, map[string]bool{}, []string{}
+	for _, b := range client.Claude.Beside {
+		tried[b.Tool] = true
+	}
+	answered := func() bool {
+		ended := 0
+		ran = ran[:0]
+		for line := range bytes.SplitAfterSeq(s.read(transcript), []byte("\n")) {
+			begun, over := client.Claude.Transcript.Calls(line)
+			for _, c := range begun {
+				names[c.ID] = c.Name
+			}
+			worked := client.Claude.Transcript.Worked(line)
+			for _, id := range over {
+				if !tried[names[id]] {
+					continue
+				}
+				if ended++; slices.Contains(worked, id) {
+					ran = append(ran, names[id])
+				}
+			}
+		}
+		return ended >= len(tried)
+	}
+	s.must(Transcript, s.within(min(2*client.Claude.Transcript.Behind, s.patience), answered), "it does not show what became of tools that were called")
+	s.keeps(Beside, len(ran) == 0, "it ran %s, which rules of --settings deny", strings.Join(ran, ", "))
 }
 
 // refused: a person would be asked, and a hook says no.

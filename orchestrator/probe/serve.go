@@ -155,7 +155,7 @@ func tries(ctx context.Context, perform func(try int) (tally, error)) (seen tall
 			return newTally(), once, err
 		}
 	}
-	return newTally(), once, cmp.Or(err, errors.New("each time something else was out of order"))
+	return newTally(), once, cmp.Or(err, errors.New("each time something else was wrong"))
 }
 
 // version asks the client for its version; "" where it says none.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"heartbeat/internal/testbed"
 )
@@ -102,7 +101,7 @@ func TestAFirstTryThatIsCutShortBreaksNothing(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
 	go func() {
-		testbed.Await(time.Minute, func() bool { _, err := os.Stat(far); return err == nil })
+		testbed.Await(testbed.Patience, func() bool { _, err := os.Stat(far); return err == nil })
 		stop(errors.New("the run is stopped"))
 	}()
 	r := Prober{Self: self}.Probe(ctx, argv, os.Getenv("PATH"))

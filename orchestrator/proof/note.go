@@ -157,16 +157,12 @@ func sweepOne(ctx context.Context, path string) error {
 	return n.drop()
 }
 
-// AgentOf returns the agent whose check a process belongs to, or "": it or one of its
-// ancestors is the check, is in its control group, or has its token in the environment.
-// What a check has left behind need not descend from it any more.
-func AgentOf(stateDir string, pid int) string {
-	all := notes(stateDir)
-	if len(all) == 0 {
-		return ""
-	}
-	line := ptyrun.Lineage(pid)
-	for _, path := range all {
+// Has returns the agent to whose check a process belongs, in the fleet with a state
+// directory, or "": it or one of its line is the check, is in its control group, or has
+// its token in the environment. What a check has left behind need not descend from it
+// any more.
+func Has(stateDir string, line []ptyrun.Forebear) (agent string) {
+	for _, path := range notes(stateDir) {
 		var n note
 		if state.Load(path, &n) == nil && (n.above(line) || n.remains().Has(line)) {
 			return n.Agent

@@ -30,6 +30,7 @@ import (
 
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/inpath"
+	"heartbeat/hook/owned"
 	"heartbeat/ptyrun"
 )
 
@@ -159,7 +160,7 @@ func startable(name, dir string) error {
 	case info.Mode()&0o111 == 0:
 		return fmt.Errorf("%s is not executable: chmod +x %s", name, path)
 	}
-	return nil
+	return owned.CheckProgram(dir, name)
 }
 
 // unstarted says why a program that is there could not be started.
@@ -168,7 +169,7 @@ func unstarted(err error, name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s cannot be started: the interpreter of its first line is not found", name)
 	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Errorf("%s cannot be started: it is no program, and its first line names no interpreter", name)
+		return fmt.Errorf("%s cannot be started: it is not a program, and its first line names no interpreter", name)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s cannot be started: it, or the interpreter of its first line, is not executable", name)
 	}

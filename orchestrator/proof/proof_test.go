@@ -75,7 +75,7 @@ func TestWhatCannotRunIsSaidPlainly(t *testing.T) {
 		"a folder":       {"", os.ModeDir, "./it is a folder, not a program"},
 		"not executable": {"true", 0o600, "./it is not executable: chmod +x DIR/it"},
 		"no interpreter": {"#!/no/such/sh\n", 0o700, "./it cannot be started: the interpreter of its first line is not found"},
-		"no program":     {"text\n", 0o700, "./it cannot be started: it is no program, and its first line names no interpreter"},
+		"no program":     {"text\n", 0o700, "./it cannot be started: it is not a program, and its first line names no interpreter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -268,10 +268,10 @@ func TestAfterADeadScheduler(t *testing.T) {
 				var saved note
 				return state.Load(n.path, &saved) == nil && saved.PID == pid
 			}
-			if !testbed.Await(testbed.Patience, noted) || AgentOf(c.StateDir, pid) != "a" {
-				t.Errorf("process %d is of agent %q", pid, AgentOf(c.StateDir, pid))
+			if !testbed.Await(testbed.Patience, noted) || Has(c.StateDir, ptyrun.Lineage(pid)) != "a" {
+				t.Errorf("process %d is of agent %q", pid, Has(c.StateDir, ptyrun.Lineage(pid)))
 			}
-			if got := AgentOf(c.StateDir, os.Getpid()); got != "" {
+			if got := Has(c.StateDir, ptyrun.Lineage(os.Getpid())); got != "" {
 				t.Errorf("this process is of agent %q", got)
 			}
 			after := c
@@ -306,7 +306,7 @@ func TestAStrayBelongsToItsCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		if got := AgentOf(c.StateDir, cmd.Process.Pid); got != want {
+		if got := Has(c.StateDir, ptyrun.Lineage(cmd.Process.Pid)); got != want {
 			t.Errorf("%s: of agent %q, want %q", cookie, got, want)
 		}
 	}

@@ -117,7 +117,7 @@ func (r *run) settled(s subject, v *ledger.Verdict) {
 		now.Applied, c.Verdict = true, &now
 	}
 	err := errors.Join(s.book.Keep(c), r.textEnds(s, v))
-	if v.GiveUp == inbox.Forged { // what is demanded of its line is Settle's to see to
+	if v.GiveUp == inbox.Forged { // Settle handles what is demanded of its line
 		if err != nil {
 			r.opt.Log.Warn(err.Error(), "agent", s.agent.Name)
 		}
@@ -159,7 +159,7 @@ func iterations(n int) string {
 
 // note tells the journal and the log of a verdict that was applied.
 func (r *run) note(a *config.Agent, v *ledger.Verdict) {
-	verdict := "unproven"
+	verdict := journal.Unproven
 	switch {
 	case v.Passed:
 		verdict = journal.Passed

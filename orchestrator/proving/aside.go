@@ -212,7 +212,7 @@ func (r *run) decideApart(ctx context.Context, s subject, c ledger.Course) (*led
 		c.Verdict = &v
 		return &v, s.book.Keep(c)
 	case !c.Waits(v):
-		v.Why, v.Output = "it was changed what has to be passed", "While this waited for approval, it was changed what has to be passed."
+		v.Why, v.Output = "what it has to pass was changed", "While this waited for approval, what it has to pass was changed."
 		return r.notPassed(s, c, v, v.Output, false)
 	}
 	return r.approved(ctx, s, c, v)

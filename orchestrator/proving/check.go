@@ -12,6 +12,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/attempts"
 	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/proof"
 	"heartbeat/orchestrator/proof/guard"
@@ -57,6 +58,9 @@ func (r *run) check(ctx context.Context, s subject, c *ledger.Course, v ledger.V
 func (r *run) runs(ctx context.Context, s subject) (proof.Result, error) {
 	ctx, stop := r.whileAsked(ctx, s)
 	defer stop()
+	if err := s.agent.Exposed(); err != nil {
+		return proof.Result{Answer: proof.Trouble, Why: err.Error()}, nil
+	}
 	if r.room.full() {
 		r.tell(status.CheckQueued, time.Time{}, "")
 	}
@@ -65,10 +69,16 @@ func (r *run) runs(ctx context.Context, s subject) (proof.Result, error) {
 	}
 	defer r.room.leave()
 	r.tell(status.CheckRuns, time.Time{}, "")
-	return r.opt.Check(ctx, proof.Check{
-		Agent: s.agent.Name, Delivery: s.flight.DeliveryID, Iteration: s.flight.Iteration, Key: r.Key, Argv: s.until.Argv(), Dir: s.agent.Dir,
-		Env: s.until.Environ(), Timeout: s.until.CheckTimeout, StateDir: r.opt.StateDir,
+	result, err := attempts.Run(ctx, r.attempts, attempts.Work{Kind: attempts.Check, Agent: s.agent.Name, Definition: s.definition()}, func() (proof.Result, error) {
+		return r.opt.Check(ctx, proof.Check{
+			Agent: s.agent.Name, Delivery: s.flight.DeliveryID, Iteration: s.flight.Iteration, Key: r.Key, Argv: s.until.Argv(), Dir: s.agent.Dir,
+			Env: s.until.Environ(), Timeout: s.until.CheckTimeout, StateDir: r.opt.StateDir,
+		})
 	})
+	if held, is := errors.AsType[*attempts.HeldError](err); is {
+		return proof.Result{Answer: proof.Trouble, Why: held.Error()}, nil
+	}
+	return result, err
 }
 
 // asksAgain waits after a check that has not answered: it is no iteration.
@@ -89,7 +99,7 @@ func (r *run) asksAgain(ctx context.Context, s subject, c ledger.Course, result 
 }
 
 // errOther means that what was checked is not what is to be checked any more.
-var errOther = errors.New("the check answers for nothing any more")
+var errOther = errors.New("the check was superseded")
 
 // lookEvery is how often a check that runs or waits is compared with what is asked for.
 const lookEvery = time.Second

@@ -11,7 +11,7 @@ import (
 	"heartbeat/orchestrator/queue"
 )
 
-var errNoDemand = errors.New("it has to be proven, and the state directory does not say by which check: cancel it, or declare until: for its agent")
+var errNoDemand = errors.New("it has to be proven, and the state directory does not name its check: cancel it, or declare until: for its agent")
 
 // demandOf returns what the state directory demands of an entry: by its id, or, as the
 // agent can write another one into its inbox, by its text, if no entry with that id is

@@ -15,7 +15,7 @@ import (
 type Compared struct {
 	// Done are the deliveries that are done. Forged is true if the outbox has records of
 	// others.
-	Done   []string
+	Done   []inbox.Delivery
 	Forged bool
 	// Filed are those of them that are dead letters now.
 	Filed []inbox.Delivery
@@ -67,7 +67,7 @@ func (d *Desk) fileAllForged(ctx context.Context, a *config.Agent, key string, b
 			return is, nil, nil, err
 		}
 		files := false
-		if forged && e.DeliveryID != "" && !book.Differs(e) { // else it may be done: Settle sees to it
+		if forged && e.DeliveryID != "" && !book.Differs(e) { // else it may be done: Settle handles it
 			files, err = d.fileForged(ctx, a, book, e, demand)
 		}
 		switch {
@@ -78,7 +78,7 @@ func (d *Desk) fileAllForged(ctx context.Context, a *config.Agent, key string, b
 		case forged:
 			told = append(told, e)
 		default:
-			is.Done, ended = append(is.Done, e.DeliveryID), append(ended, e)
+			is.Done, ended = append(is.Done, e), append(ended, e)
 		}
 	}
 	return is, told, ended, nil

@@ -31,7 +31,7 @@ const (
 // why says what somebody has done, of a record that is not genuine.
 func (l likeness) why() string {
 	if l == otherText {
-		return "its line in the inbox says something else than what was queued"
+		return "its line in the inbox is not what was queued"
 	}
 	return "somebody has written another prompt into the record of the entry in flight"
 }
@@ -86,21 +86,21 @@ func (d *Desk) Genuine(a *config.Agent, key string, f *inbox.InFlight) bool {
 
 // HandedOver remembers the line of the entry that a session was handed over, if it has
 // something to pass and says what was queued: what its record says later is compared with
-// it. Another line of the same delivery changes nothing.
-func (d *Desk) HandedOver(a *config.Agent, key string) error {
+// it. Another line of the same delivery changes nothing. It returns the entry, or nil.
+func (d *Desk) HandedOver(a *config.Agent, key string) (*inbox.InFlight, error) {
 	f, err := queue.InFlight(a)
 	if err != nil || f == nil || !f.Own || !d.Demands(a, f) {
-		return err
+		return f, err
 	}
 	book, err := d.Book(key)
 	if err != nil {
-		return err
+		return f, err
 	}
 	known, err := d.originOf(a, key, f, book.Course(f.DeliveryID))
 	if err != nil || known.is != genuine {
-		return err
+		return f, err
 	}
-	return d.remember(book, f)
+	return f, d.remember(book, f)
 }
 
 // remember keeps the line of an entry that was handed over.

@@ -159,7 +159,7 @@ func TestALineThatWasHandedOverIsKnown(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(l *lab) {
 		desk := New(Options{StateDir: l.state})
-		if err := desk.HandedOver(l.agent, "a-1"); err != nil {
+		if _, err := desk.HandedOver(l.agent, "a-1"); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(l.agent.Inbox, []byte("something else\n"), 0o600); err != nil {

@@ -67,7 +67,7 @@ func (d *Desk) settle(ctx context.Context, a *config.Agent, demand *ledger.Deman
 		return false, ledger.GiveUp(d.opt.StateDir, a.Inbox, demand.ID)
 	case demand.GivenUp, passed:
 		return false, drop()
-	case time.Since(demand.At) < queuedWithin:
+	case time.Since(demand.At).Abs() < queuedWithin:
 		return false, nil
 	case demand.Nothing:
 		return false, drop()

@@ -28,7 +28,7 @@ func (d *Desk) Moved(ctx context.Context, from string, owns func(path string) st
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("cannot have what is remembered of agent %q follow it from %q: %w", a.Name, from, err)
+		return fmt.Errorf("cannot move the records of agent %q from %q: %w", a.Name, from, err)
 	}
 	return nil
 }

@@ -34,6 +34,7 @@
 package proving
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -41,6 +42,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/attempts"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/proof"
@@ -115,11 +118,12 @@ type Options struct {
 
 // Desk has checks run for all agents of a fleet.
 type Desk struct {
-	opt  Options
-	room room
-	mu   sync.Mutex
-	book map[string]*ledger.Book // by key
-	seen sync.Map                // of type seen, by inbox
+	opt      Options
+	attempts *attempts.Book // which checks run
+	room     room
+	mu       sync.Mutex
+	book     map[string]*ledger.Book // by key
+	seen     sync.Map                // of type seen, by inbox
 	asides
 }
 
@@ -131,7 +135,7 @@ func New(opt Options) *Desk {
 	if opt.Files == nil {
 		opt.Files = proof.Files
 	}
-	d := &Desk{opt: opt, book: map[string]*ledger.Book{}}
+	d := &Desk{opt: opt, attempts: attempts.Of(opt.StateDir), book: map[string]*ledger.Book{}}
 	d.Limit(0)
 	return d
 }
@@ -201,7 +205,7 @@ func (d *Desk) Book(key string) (*ledger.Book, error) {
 		return nil, err
 	}
 	if err != nil {
-		d.opt.Log.Warn("what was decided about an agent's work is damaged; what was not applied is decided again", "err", err)
+		d.opt.Log.Warn("the record of checks is damaged; a check whose verdict was not applied runs again", "err", err)
 	}
 	d.book[key] = b
 	return b, nil
@@ -266,9 +270,9 @@ func (r *run) step(ctx context.Context) (*inbox.Verdict, next, error) {
 	if err != nil || v == nil {
 		return nil, on, err
 	}
-	if now := time.Now(); now.Before(v.NotBefore) {
-		until := now.Add(min(v.NotBefore.Sub(now), guard.Longest)) // the clock may have been set back since
-		r.waits(ctx, s, status.CheckPaces, until, "the agent says after a few seconds that it is done, again and again")
+	now := time.Now()
+	if until := deadline.On(v.NotBefore, now, guard.Longest); !deadline.Over(until, now) {
+		r.waits(ctx, s, status.CheckPaces, until, cmp.Or(status.Gist(v.Output), v.Why))
 		if ctx.Err() != nil || !r.stillAsked(s) {
 			return nil, on, nil
 		}

@@ -94,12 +94,12 @@ func TestATextThatNobodyQueuedIsForged(t *testing.T) {
 			inBubble(t, func(l *lab) {
 				desk := l.desk()
 				desk.Sent(l.agent, inbox.Letter{ID: "m1", Prompt: "mend it"})
-				if err := desk.HandedOver(l.agent, "a-1"); err != nil {
+				if _, err := desk.HandedOver(l.agent, "a-1"); err != nil {
 					t.Fatal(err)
 				}
 				l.writesOver(c.old, c.anew)
 				for range 2 { // what the session reports in between is the same
-					if err := desk.HandedOver(l.agent, "a-1"); err != nil {
+					if _, err := desk.HandedOver(l.agent, "a-1"); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -196,7 +196,7 @@ func TestAPersonWhoTruncatesTheInboxForgesNothing(t *testing.T) {
 		}
 		l.appends("a line by hand\n")
 		l.claims()
-		if err := desk.HandedOver(l.agent, "a-1"); err != nil {
+		if _, err := desk.HandedOver(l.agent, "a-1"); err != nil {
 			t.Fatal(err)
 		}
 		if applied := l.prove(time.Hour); len(applied) != 1 || !applied[0].Passed {
@@ -266,7 +266,7 @@ func TestWhatIsQueuedByHandIsProvenAsItIs(t *testing.T) {
 			l.appends(line)
 			l.claims()
 			if i%2 == 0 {
-				if err := l.desk().HandedOver(l.agent, "a-1"); err != nil {
+				if _, err := l.desk().HandedOver(l.agent, "a-1"); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -25,7 +25,7 @@ type NoQuestionError struct{ Agent string }
 
 // Error names the agent.
 func (e *NoQuestionError) Error() string {
-	return fmt.Sprintf("cannot answer: the queue of agent %q asks nothing; it knows where to continue", e.Agent)
+	return fmt.Sprintf("cannot answer: the queue of agent %q is fine, and asks nothing", e.Agent)
 }
 
 // Answer lets an agent's queue continue at the place that answer names, or at a byte offset at

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/process"
 )
 
 // lockWait is how long an operation waits for the hook lock. Hooks hold it for
@@ -65,8 +65,8 @@ func livesThere(cannot, path string) *BusyError {
 	if pid == 0 {
 		return e
 	}
-	e.why += hook.Numbered(pid)
-	if halt := hook.HaltOf(pid, hook.StateOf(pid)); halt.By != "" {
+	e.why += process.Numbered(pid)
+	if halt := process.HaltOf(pid, process.StateOf(pid)); halt.By != "" {
 		e.why += ", and " + halt.By + " has stopped it"
 		e.hint = halt.Do + ", then " + e.hint
 	}

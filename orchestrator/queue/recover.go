@@ -16,6 +16,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/process"
 )
 
 // Recovery says what to recover.
@@ -27,8 +28,9 @@ type Recovery struct {
 	MaxAttempts int
 	// ConfigDir is where the client keeps its conversations, or "".
 	ConfigDir string
-	// Ends is that of inbox.Interruption.
-	Ends func(delivery string) error
+	// Ends and Begins are those of inbox.Interruption.
+	Ends   func(delivery string) error
+	Begins func(inbox.InFlight) bool
 }
 
 // OfAgent returns the recovery of an agent; policy "" is the declared one.
@@ -41,7 +43,11 @@ func OfAgent(a *config.Agent, policy inbox.OrphanPolicy) Recovery {
 	if home := a.StandInHome(); home != "" {
 		conversations = filepath.Join(home, client.Claude.Settings.Folder)
 	}
-	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: conversations}
+	r := Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: conversations}
+	if a.KickoffText == "" { // otherwise no prompt is to stand on a command line
+		r.Begins = handover.FitsArgument
+	}
+	return r
 }
 
 // OfInbox returns the recovery of a queue that belongs to no declared agent; policy
@@ -59,7 +65,7 @@ func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
 		policy = inbox.DeadLetter
 	}
 	dir := filepath.Dir(path)
-	r := Recovery{Place: inbox.Place{Inbox: path}, Dir: dir, Policy: policy}
+	r := Recovery{Place: inbox.Place{Inbox: path}, Dir: dir, Policy: policy, Begins: handover.FitsArgument}
 	if filepath.Base(dir) == ".heartbeat" {
 		r.Dir = filepath.Dir(dir)
 	}
@@ -77,7 +83,7 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 	unlockDir, err := flock.TryLockFolder(r.Dir)
 	if errors.Is(err, flock.ErrHeld) {
 		return "", nil, &BusyError{
-			why:  fmt.Sprintf("cannot recover %q: heartbeat runs there%s, and recovers by itself", r.Dir, hook.Numbered(flock.Holder(r.Dir))),
+			why:  fmt.Sprintf("cannot recover %q: heartbeat runs there%s, and recovers by itself", r.Dir, process.Numbered(flock.Holder(r.Dir))),
 			hint: "stop `heartbeat run` first, which may be another fleet's: heartbeat status says it",
 		}
 	}
@@ -88,7 +94,7 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 	err = inbox.HoldOrphaned(ctx, r.Place, false, func(q inbox.Orphaned) error {
 		o, flight, err = q.Recover(inbox.Interruption{
 			Policy: r.Policy, MaxAttempts: r.MaxAttempts, Counts: true,
-			Arrived: handover.ArrivedIn(r.ConfigDir), Now: time.Now(), Ends: r.Ends,
+			Arrived: handover.ArrivedIn(r.ConfigDir), Begins: r.Begins, Now: time.Now(), Ends: r.Ends,
 		})
 		return err
 	})
@@ -118,7 +124,8 @@ const recoverWait = 30 * time.Second
 // session record prove.
 func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Recovered, error) {
 	var r Recovered
-	i.Now, i.Arrived = time.Now(), handover.ArrivedIn(OfAgent(a, "").ConfigDir)
+	own := OfAgent(a, "")
+	i.Now, i.Arrived, i.Begins = time.Now(), handover.ArrivedIn(own.ConfigDir), own.Begins
 	i.Finished = func(f inbox.InFlight) *inbox.Acknowledgement { return hook.Finished(a.Home, f, i.Now) }
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverWait)
 	defer cancel()

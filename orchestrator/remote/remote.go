@@ -44,7 +44,7 @@ type Call struct {
 // Check refuses a host that ssh would take for something else.
 func Check(host string) error {
 	if host == "" || strings.HasPrefix(host, "-") || strings.ContainsAny(host, " \t\r\n") {
-		return fmt.Errorf("%q is no host: write user@name, or a name of ssh's configuration", host)
+		return fmt.Errorf("%q is not a host: write user@name, or a name of ssh's configuration", host)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func At(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, at t
 		return s, err
 	}
 	if s.ID == "" {
-		s.ID = unique()
+		s.ID = NewID()
 	}
 	asked.ID, asked.Idempotent, asked.Most, asked.Checked = s.ID, true, -1, asked.Until != nil
 	if there, err := s.waitsForItsTime(f, a, asked); there || err != nil {
@@ -50,7 +50,7 @@ func At(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, at t
 	if err != nil {
 		return s, errors.Join(err, w.leaves())
 	}
-	kept, err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt, Urgent: l.Urgent})
+	kept, err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt, Urgent: l.Urgent, In: asked.In})
 	if errors.Is(err, later.ErrExists) { // put there a moment ago
 		if s.sameAs(kept, l); s.Differs {
 			err = w.leaves()

@@ -57,6 +57,8 @@ type Asked struct {
 	// Until, if not nil, is what the prompt has to pass, instead of what its agent's
 	// have to.
 	Until *config.Until
+	// In, for At, is how long the prompt is to wait, if that was said and no time; else 0.
+	In time.Duration
 }
 
 // Prompt queues a prompt for an agent of a fleet, and creates what is missing in
@@ -79,7 +81,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 		return s, err
 	}
 	if asked.Until != nil && l.ID == "" {
-		l.ID = unique()
+		l.ID = NewID()
 	}
 	ends, err := demands(f, a, l, asked.Until, time.Time{})
 	if err != nil {
@@ -156,8 +158,8 @@ func ready(f *config.Fleet, a *config.Agent, asked Asked) error {
 	return workspace.MakeHome(a)
 }
 
-// unique makes an id.
-func unique() string {
+// NewID makes an id that no other prompt has.
+func NewID() string {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
 	return hex.EncodeToString(id[:])

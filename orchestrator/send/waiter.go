@@ -26,7 +26,7 @@ func awaits(f *config.Fleet, a *config.Agent, asked Asked, due time.Time) (l inb
 		return l, w, nil
 	}
 	if l.ID == "" {
-		l.ID = unique()
+		l.ID = NewID()
 	}
 	if w.dir, err = owner.Claim(f); err != nil {
 		return l, w, err

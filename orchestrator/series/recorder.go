@@ -56,6 +56,8 @@ type Recorder struct {
 
 	mu    sync.Mutex
 	tally tally
+	// next is the first slot that is not written, the one after done: Look reads it.
+	next int64
 	// sampled are the unwritten slots in which the depths were measured.
 	sampled map[int64]bool
 	ready   bool            // the slots before this run are compiled
@@ -121,7 +123,7 @@ func (r *Recorder) compile(ctx context.Context) {
 	maps.DeleteFunc(sampled, func(slot int64, _ bool) bool { return others(slot) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tally, r.sampled, r.ready = t, sampled, true
+	r.tally, r.sampled, r.ready, r.next = t, sampled, true, r.done+1
 	for _, e := range r.early {
 		r.tally.take(e)
 	}
@@ -136,6 +138,9 @@ func (r *Recorder) heedClock(now time.Time) {
 	}
 	r.done, r.setBack = slotOf(now)-1, true
 	clear(r.last)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next = r.done + 1
 }
 
 // written returns the last slot that is written for an agent, or 0.
@@ -183,6 +188,7 @@ func (r *Recorder) write(now time.Time) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.next = r.done + 1
 	over := func(slot int64) bool { return err == nil && slot <= to || slot < to-mostSlots }
 	r.tally.drop(over)
 	maps.DeleteFunc(r.sampled, func(slot int64, _ bool) bool { return over(slot) })
@@ -193,7 +199,11 @@ func (r *Recorder) writeSlots(from, to int64) error {
 	all := r.tally.points(from, to) // :: agent → slot → point
 	measured := r.measured(from, to)
 	r.mu.Unlock()
-	if err := spent(r.stateDir, from, to, all); err != nil {
+	agents, err := usage.Agents(r.stateDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := spent(r.stateDir, agents, from, to, all); err != nil {
 		return err
 	}
 	folder, err := durable.MakeBelow(r.stateDir, folderOf(r.stateDir))
@@ -234,12 +244,8 @@ func (r *Recorder) add(folder *durable.Folder, agent string, points []Point) err
 	return err
 }
 
-// spent adds what the usage records say about some slots.
-func spent(stateDir string, from, to int64, all map[string]map[int64]Point) error {
-	agents, err := usage.Agents(stateDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+// spent adds what the usage records of agents say about some slots.
+func spent(stateDir string, agents []string, from, to int64, all map[string]map[int64]Point) error {
 	for _, agent := range agents {
 		err := usage.Read(stateDir, agent, startOf(from), func(rec usage.Record) {
 			slot := slotOf(rec.At)

@@ -8,7 +8,8 @@
 // once, when it is over, from the journal and the usage records. So a run that is killed
 // leaves no slot out and counts nothing twice. No other file has the depth of the queues:
 // a run that ends leaves the last depths to the next run, and a run that is killed loses
-// them. Such a slot is shown as unmeasured, not as an empty queue. Files are not synced.
+// them. Such a slot is shown as unmeasured, not as an empty queue. What is not written yet the
+// run alone knows (Recorder.Look). Files are not synced.
 // Damaged parts of a file are skipped.
 package series
 

@@ -3,7 +3,6 @@ package series
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -21,6 +20,8 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -170,10 +171,8 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 	var want Point
 	entries := 0
 	for range 6 { // runs
-		j, err := journal.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kept, end := storetest.Open(t, dir)
+		j := journal.New(kept, slog.New(slog.DiscardHandler))
 		r := NewRecorder(dir, slog.New(slog.DiscardHandler))
 		ctx, kill := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -184,9 +183,7 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 		note := func(e journal.Event) {
 			e.At, e.Agent = time.Now(), "a"
 			r.Note(e)
-			if err := j.Add(e); err != nil {
-				t.Error(err)
-			}
+			j.Add(e)
 		}
 		for range random.IntN(200) {
 			time.Sleep(time.Duration(random.IntN(300)) * time.Second)
@@ -222,6 +219,7 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
+		end()
 		time.Sleep(time.Second + time.Duration(random.IntN(100))*time.Minute) // no run begins when another one ends
 	}
 	r := NewRecorder(dir, slog.New(slog.DiscardHandler))
@@ -254,12 +252,11 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 func TestARunThatEndsAtItsStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j, err := journal.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	at := time.Now().Add(-time.Hour)
-	if err := errors.Join(j.Add(journal.Event{At: at, Agent: "a", Kind: journal.Fired}), j.Close()); err != nil {
+	err := storetest.New(t, dir).Write(t.Context(), func(c *store.Change) error {
+		return journal.Write(c, journal.Event{At: at, Agent: "a", Kind: journal.Fired})
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	ended, end := context.WithCancel(t.Context())
@@ -278,9 +275,7 @@ func TestARunThatEndsAtItsStart(t *testing.T) {
 func TestAClockThatIsSet(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	storetest.New(t, dir)
 	var r *Recorder
 	start := func(now time.Time) {
 		r = NewRecorder(dir, slog.New(slog.DiscardHandler))

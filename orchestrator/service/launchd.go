@@ -10,7 +10,7 @@ import (
 
 const plistHead = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<!-- By heartbeat service. Its install writes it anew. -->
+<!-- By heartbeat service. Its install writes it again. -->
 <plist version="1.0">
 `
 

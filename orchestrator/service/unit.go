@@ -90,7 +90,10 @@ func (u *Unit) Systemd() (string, error) {
 	line("# Agents that fork or fill memory without end leave the machine some of both.")
 	line("TasksMax=50%%")
 	line("MemoryMax=80%%")
-	line("# Each session has a control group of its own, which no process of it leaves.")
+	line("# Each session has a control group of its own. What agents start is refused what only")
+	line("# a person may do, in every group. Still they can write what %s can, and have others", u.whose())
+	line("# act for them: only another user or a container keeps them from that. See")
+	line("# heartbeat help security.")
 	line("Delegate=yes")
 	line("")
 	line("[Install]")
@@ -115,6 +118,14 @@ func (u *Unit) command(name string, args ...string) string {
 		words = append(words, quoted(arg, true))
 	}
 	return strings.Join(words, " ")
+}
+
+// whose names the rights that the agents have.
+func (u *Unit) whose() string {
+	if u.System {
+		return "User="
+	}
+	return "you"
 }
 
 func (u *Unit) systemctl() string {

@@ -24,7 +24,6 @@ type bill struct {
 	reader  usage.Reader
 	kept    usage.Kept
 	toldAt  time.Time // of the last figure of the status line that was counted
-	told    float64   // that figure
 	done    int       // entries, when the transcripts were last looked at
 
 	recordedAt time.Time
@@ -77,13 +76,9 @@ func (s *shim) spend(now time.Time) {
 			b.counter.Miss()
 		}
 	}
-	if t := s.told; t.last != nil && (!t.at.Equal(b.toldAt) || t.last.Cost != b.told) {
-		b.toldAt, b.told = t.at, t.last.Cost
-		counted := t.at
-		if counted.After(now) { // a figure of the future counts as one of now
-			counted = now
-		}
-		b.counter.Told(t.last.Cost, counted)
+	if line, at := s.live.Told(); line != nil && !at.Equal(b.toldAt) {
+		b.toldAt = at
+		b.counter.Told(line.Cost, at)
 	}
 	if first || b.isDue(s.record, now) {
 		s.recordBill(now, first)
@@ -184,7 +179,6 @@ func (s *shim) closeBill(now, inTurn time.Time) {
 		path, _ := s.conversation(cmp.Or(s.spec.Resume, s.spec.Session))
 		s.follows(path)
 	}
-	s.told.look(s.spec.Home, s.record, now)
 	b.reader.LookAgain()
 	s.spend(now)
 	if err := b.reader.LookAtAll(b.kept.Transcript, now, &b.counter); err != nil {
@@ -194,7 +188,7 @@ func (s *shim) closeBill(now, inTurn time.Time) {
 	s.recordBill(now.Add(time.Microsecond), false)
 }
 
-// overBudget says which limit of its budget the entry in work has exceeded, including
+// overBudget says which limit of its budget the entry in flight has exceeded, including
 // what earlier sessions spent on it; "": none.
 func (s *shim) overBudget(now time.Time) string {
 	b, w := &s.bill, s.record.Work

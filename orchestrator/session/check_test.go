@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -146,14 +147,11 @@ func TestTasksThatNeverEndAreLeftToTheCheck(t *testing.T) {
 			l.held(func(q *inbox.Held) error {
 				r := &hook.Record{Terms: hook.Terms{Session: "S"}}
 				r.LastReply, r.BackgroundTasks = "it runs", []string{"shell: make"}
-				if err := s.ledger.open(l.queue, "S"); err != nil {
-					return err
-				}
 				f, err := q.InFlight()
 				if err != nil {
 					return err
 				}
-				return s.acknowledge(hook.Under(q, r, l.home), f)
+				return s.acknowledge(hook.NewLive(r, l.home, "", l.place()).Under(q), f)
 			})
 			f, err := l.queue.Peek()
 			if err != nil || checked != (f != nil && f.State == inbox.Checking && f.Claim.Reply == "it runs" && f.Claim.Abandoned[0] == "shell: make") {
@@ -185,14 +183,14 @@ func TestACheckThatPassesWhileNoHookWaitsIsCounted(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, "mend it", "next")
 			s := &shim{spec: Spec{Session: "S", Home: l.home}, queue: l.queue, log: slog.New(slog.DiscardHandler)}
-			s.record = &hook.Record{Terms: hook.Terms{Session: "S"}, Phase: hook.Checking}
-			if err := s.ledger.open(l.queue, "S"); err != nil {
-				t.Fatal(err)
-			}
+			s.live = hook.NewLive(&hook.Record{Terms: hook.Terms{Session: "S"}, Phase: hook.Checking}, l.home, "", l.place())
 			l.held(func(q *inbox.Held) error {
 				e, err := q.Next()
 				if err == nil {
-					_, err = hook.Under(q, s.record, l.home).Offer(e, inbox.Offering{Session: "S", Checked: true})
+					session := s.live.Under(q)
+					_, err = session.Offer(e, inbox.Offering{Session: "S", Checked: true})
+					err = errors.Join(err, session.Save())
+					s.reload()
 				}
 				var f *inbox.InFlight
 				if err == nil {

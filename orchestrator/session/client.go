@@ -2,11 +2,11 @@ package session
 
 import (
 	"cmp"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"heartbeat/hook"
+	"heartbeat/hook/ask"
 	"heartbeat/hook/client"
 )
 
@@ -51,20 +51,16 @@ func (s *Spec) environ() []string {
 	}
 	env = append(env, known.Session...)
 	return append(env,
-		hook.EnvSession+"="+s.Token,
-		hook.EnvHome+"="+s.Home,
+		ask.EnvSession+"="+s.Token,
+		ask.EnvSocket+"="+hooksSocket(s.StateDir, s.Session),
+		ask.EnvHome+"="+s.Home,
 		hook.EnvAgent+"="+s.Agent,
-		s.terms().Variable(),
 	)
 }
 
 // terms returns what the session is started for.
 func (s *Spec) terms() hook.Terms {
-	runtime := ""
-	if s.Socket != "" {
-		runtime = filepath.Dir(s.Socket)
-	}
 	return hook.Terms{
-		Runtime: runtime, Agent: s.Agent, Session: s.Session, Conversation: cmp.Or(s.Resume, s.Session), Inbox: s.Inbox, Policy: s.Policy,
+		Agent: s.Agent, Session: s.Session, Conversation: cmp.Or(s.Resume, s.Session), Inbox: s.Inbox, Policy: s.Policy,
 	}
 }

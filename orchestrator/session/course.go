@@ -33,6 +33,7 @@ type course struct {
 	running  []running       // the tools, the one that was called first
 	ended    time.Time       // when the last one ended
 	denied   []Denied        // each rule once
+	strays   []Stray         // the newest, see keptStrays
 }
 
 // Denied are calls of tools that were refused because no rule allows them. Rule is
@@ -40,6 +41,11 @@ type course struct {
 type Denied struct {
 	Rule  string `json:"rule"`
 	Times int    `json:"times"`
+}
+
+// StillDenied leaves out what one of the rules allows by now.
+func StillDenied(all []Denied, allow []string) []Denied {
+	return slices.DeleteFunc(slices.Clone(all), func(d Denied) bool { return slices.Contains(allow, d.Rule) })
 }
 
 // DeniedText says what was refused, as "3 tool calls were refused: Bash(git *) twice".
@@ -103,6 +109,9 @@ func (c *course) take(line []byte, now time.Time) {
 	if r := known.Refused(line); r != nil {
 		c.refused = r
 		return
+	}
+	if s := known.Stray(line); s != nil {
+		c.stray(s, now)
 	}
 	if is, _, _ := known.Answered(line); is {
 		c.answered, c.refused = true, nil

@@ -36,7 +36,7 @@ func (s *shim) listen() {
 
 func (s *shim) hookLog() string { return filepath.Join(s.spec.Home, "hook.log") }
 
-// written tells whether somebody has written into a file, or could not for want of room: a
+// written tells whether somebody has written into a file, or could not for lack of room: a
 // hook then leaves the time.
 type written struct {
 	size int64

@@ -12,7 +12,7 @@ import (
 
 const (
 	// breath is the minimum time between two looks, however often something
-	// changes: the agent can write to the record too.
+	// changes.
 	breath = 10 * time.Millisecond
 	// attentive is how long a shim waits between looks while a session works, and
 	// drowsy while one waits: meanwhile only time passes, or a hook is killed.
@@ -21,18 +21,13 @@ const (
 	drowsy    = time.Second
 	// ruled is the same for a session that is about to be ended.
 	ruled = 50 * time.Millisecond
-	// untold is the same if changes are not reported.
-	untold = 100 * time.Millisecond
 )
 
-// patience returns how long the shim may go without a look. told is true if changes
-// of the record are reported.
-func patience(r *hook.Record, told bool) time.Duration {
+// patience returns how long the shim may go without a look.
+func patience(r *hook.Record) time.Duration {
 	switch {
 	case r.Ruling != nil || r.Phase == hook.Settling:
 		return ruled
-	case !told:
-		return untold
 	case r.Phase == hook.Waiting || r.Phase == hook.Background || r.Phase == hook.Checking:
 		return drowsy
 	}
@@ -43,7 +38,7 @@ func patience(r *hook.Record, told bool) time.Duration {
 type ending struct {
 	why    hook.End
 	detail string
-	// abandon acknowledges the entry in work first (background-timeout).
+	// abandon acknowledges the entry in flight first (background-timeout).
 	abandon bool
 	// exited is true if the client ended by itself.
 	exited bool
@@ -60,7 +55,7 @@ func (s *shim) lost(what string) *Loss {
 
 // follow watches the session until it ends or has to be ended.
 func (s *shim) follow(ctx context.Context) ending {
-	changed, stop := hook.WatchRecord(s.spec.Home)
+	changed, stop := s.live.Watch()
 	defer stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -98,12 +93,16 @@ func (s *shim) follow(ctx context.Context) ending {
 			soon()
 		case <-s.peopleChanged():
 			soon()
+		case w := <-s.wishes.made:
+			if err := s.out.Encode(Report{At: time.Now(), Wish: &w}); err != nil {
+				s.log.Debug("cannot pass a wish on", "err", err)
+			}
 		case <-timer.C:
 			last = time.Now()
 			if e, ok := s.look(ctx, last); ok {
 				return e
 			}
-			timer.Reset(patience(s.record, changed != nil))
+			timer.Reset(patience(s.record))
 		}
 	}
 }
@@ -112,14 +111,15 @@ func (s *shim) follow(ctx context.Context) ending {
 func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.reload()
 	s.mend(ctx, now)
+	s.keepListening(now)
+	s.keepTalk(now)
 	s.notePeople(ctx, now)
 	aliveAt := s.meters.life.at(now, s.term.child, s.record)
 	s.meters.check.look(s.queue, s.spec.Inbox, s.spec.Session)
-	s.told.look(s.spec.Home, s.record, now)
-	s.meters.signs.look(s.spec.Home, s.record, now)
+	s.meters.signs.look(s.live, s.record, now)
 	s.spend(now)
 	s.meters.course.read(s.record, now)
-	s.seen.see(s.record, s.ledger.passed, s.record.Phase == hook.Waiting && now.Sub(aliveAt) >= 2*client.Claude.Terminal.SpinnerFor, now)
+	s.seen.see(s.record, s.does(aliveAt, now), now)
 	f := s.facts(aliveAt, now)
 	s.meters.silent = time.Time{}
 	if last := f.lived(s.spec.StallTimeout); s.record.Phase == hook.Turn && f.tool == nil && now.Sub(last) >= longSilence {
@@ -136,7 +136,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 		return ending{}, false
 	}
 	if by := s.record.PassedOver(&s.stops); by != nil {
-		s.update(ctx, func(r *hook.Record) { r.Gates = heardGates(r.Gates, by) })
+		s.update(ctx, func(r *hook.Record) { r.AddGates(by) })
 		return s.rule(ctx, verdict{end: hook.EndRunaway, detail: hook.NameHooks(by) + " makes the client continue, and ours is not called"}, before, now)
 	}
 	if what := s.overBudget(now); what != "" {
@@ -152,7 +152,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 				r.Enter(hook.Unattended, now)
 			}
 		})
-	case v.afterEntry:
+	case v.afterTurn:
 		s.update(ctx, func(r *hook.Record) { r.End(v.end, v.detail, now) })
 	case v.end != "":
 		return s.rule(ctx, v, before, now)
@@ -160,17 +160,33 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	return ending{}, false
 }
 
+// does says what the session does while it has no entry.
+func (s *shim) does(aliveAt, now time.Time) doing {
+	switch {
+	case s.record.Phase != hook.Waiting:
+	case now.Sub(aliveAt) >= 2*client.Claude.Terminal.SpinnerFor:
+		return rests
+	case s.waits():
+		return waits
+	}
+	return acts
+}
+
+// waits reports whether the hook lives that the record says waits.
+func (s *shim) waits() bool { return s.record.Waiter.PID != 0 && Alive(s.record.Waiter) }
+
 // facts are what is known now; aliveAt is the last sign of life other than hook events.
 func (s *shim) facts(aliveAt, now time.Time) facts {
 	return facts{
 		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed, asked: s.asked,
 		waiterGone: s.record.Waiter.PID != 0 && !Alive(s.record.Waiter),
-		waits:      s.record.Waiter.PID != 0 && Alive(s.record.Waiter),
+		waits:      s.waits(),
 		checking:   s.meters.check.now != nil,
 		quietSince: s.meters.quiet.since(now, s.term.child),
 		aliveAt:    aliveAt,
 		signed:     s.meters.signs.at(),
 		deafSince:  s.deafSince(now),
+		unseen:     s.hooks.unseen.Load(),
 		stopped:    s.stopped(),
 		untold:     s.untold(),
 		tool:       s.meters.course.tool(),
@@ -210,18 +226,21 @@ func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time
 
 // report tells the orchestrator what changed.
 func (s *shim) report(now time.Time) {
+	s.lookAtServers()
+	told, _ := s.live.Told()
 	r := Report{
-		At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last, Spent: s.bill.counter.All(),
-		Checking: s.meters.check.now, Answered: s.meters.course.answered, Tool: s.meters.course.tool(), Silent: s.meters.silent, Said: s.meters.signs.last,
-		Denied: s.meters.course.denied,
+		At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: told, Spent: s.bill.counter.All(),
+		Attached: s.record.Attached, Hush: s.record.Hush(), Checking: s.meters.check.now, Answered: s.meters.course.answered, Tool: s.meters.course.tool(), Silent: s.meters.silent, Said: s.meters.signs.last,
+		Denied: s.meters.course.denied, Servers: s.servers.told(), Strays: s.meters.course.strays,
 	}
-	r.Answers = s.answers.fresh(s.record.Answers, now, false)
+	r.Answers = s.freshAnswers()
 	if ruling := s.record.Ruling; ruling != nil && r.Phase == hook.Ending {
 		r.Why = (&Outcome{Why: ruling.Why, Detail: ruling.Detail}).String()
 	}
 	if r.Phase == s.said.Phase && r.Why == s.said.Why && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) && r.Checking == s.said.Checking &&
+		r.Attached == s.said.Attached && r.Hush.Equal(s.said.Hush) &&
 		r.Told == s.said.Told && r.Spent == s.said.Spent && r.Answered == s.said.Answered && sameTool(r.Tool, s.said.Tool) && r.Silent.Equal(s.said.Silent) &&
-		r.Said == s.said.Said && len(r.Answers) == 0 && slices.Equal(r.Denied, s.said.Denied) {
+		r.Said == s.said.Said && len(r.Answers) == 0 && slices.Equal(r.Denied, s.said.Denied) && sameServers(r.Servers, s.said.Servers) && slices.Equal(r.Strays, s.said.Strays) {
 		return
 	}
 	s.said = r
@@ -229,6 +248,8 @@ func (s *shim) report(now time.Time) {
 		s.log.Debug("cannot report", "err", err)
 	}
 }
+
+func sameServers(a, b *[]Server) bool { return a == b || a != nil && b != nil && slices.Equal(*a, *b) }
 
 func sameTool(a, b *Tool) bool { return a == b || a != nil && b != nil && *a == *b }
 
@@ -247,7 +268,8 @@ func (s *shim) untold() bool {
 	if !s.limited() {
 		return false
 	}
-	figures := s.told.last != nil && (!s.told.last.Limits.FiveHour.Resets.IsZero() || !s.told.last.Limits.SevenDay.Resets.IsZero())
+	line, _ := s.live.Told()
+	figures := line != nil && (!line.Limits.FiveHour.Resets.IsZero() || !line.Limits.SevenDay.Resets.IsZero())
 	return s.meters.course.refused == nil || !figures
 }
 
@@ -278,6 +300,7 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	}
 	last := s.term.output.picture() // a client that is told to end clears it
 	exit := s.term.child.End(context.WithoutCancel(ctx))
+	s.answered()
 	if e.exited {
 		last = s.term.output.picture()
 	}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 )
 
@@ -35,35 +32,42 @@ func (s *shim) hold(ctx context.Context, act func(*hook.Session) error) (err err
 		return fmt.Errorf("cannot lock the queue: %w", err)
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
-	s.reload()
-	session := hook.Under(held, s.record, s.spec.Home)
+	session := s.live.Under(held)
+	for _, change := range s.owed {
+		change(session.Record)
+	}
 	if err := act(session); err != nil {
 		return err
 	}
-	return session.Save()
+	s.owed = nil
+	err = session.Save()
+	s.reload()
+	return err
 }
 
-// update changes the session record under the hook lock. When the lock cannot
-// be had, or the record not be written, what is changed holds for the shim all
-// the same, and is written later: no verdict waits for a disk.
+// update changes the session's record under the hook lock. When the lock cannot
+// be had, what is changed holds for the shim all the same, and is saved later.
 func (s *shim) update(ctx context.Context, change func(*hook.Record)) {
-	if s.adrift {
-		change(s.record)
-		return
+	saved := false
+	err := errAdrift
+	if !s.adrift {
+		err = s.hold(ctx, func(session *hook.Session) error {
+			change(session.Record)
+			saved = true
+			return nil
+		})
 	}
-	changed := false
-	err := s.hold(ctx, func(session *hook.Session) error {
-		change(session.Record)
-		changed = true
-		return nil
-	})
-	if !changed {
-		change(s.record)
+	if !saved {
+		s.owed = append(s.owed, change)
+		s.reload()
 	}
-	if s.shown.wrong = err != nil; s.shown.wrong {
+	if err != nil && !s.adrift {
 		s.failed.about("cannot change the session record", err, time.Now())
 	}
 }
+
+// errAdrift means that nothing is written any more where the session was.
+var errAdrift = errors.New("the ground is gone")
 
 // errSpoken means that a hook has spoken since the moment that was judged.
 var errSpoken = errors.New("a hook has spoken since")
@@ -104,9 +108,6 @@ func (s *shim) acknowledge(session *hook.Session, f *inbox.InFlight) error {
 		return err
 	}
 	_, err := session.Acknowledge(done)
-	if err == nil {
-		s.ledger.pass(1)
-	}
 	return err
 }
 
@@ -118,13 +119,13 @@ func (s *shim) heeds(ctx context.Context) {
 	}
 	err := s.hold(ctx, func(session *hook.Session) error {
 		f, err := session.InFlight()
-		if err == nil && session.Heeds(f) != "" {
-			s.ledger.pass(1)
+		if err == nil {
+			session.Heeds(f)
 		}
 		return err
 	})
 	if err != nil {
-		s.log.Warn("cannot tell what became of the entry in work", "err", err)
+		s.log.Warn("cannot tell what became of the entry in flight", "err", err)
 	}
 }
 
@@ -181,43 +182,35 @@ func (s *shim) abandon(ctx context.Context) {
 	}
 }
 
-// reload reads session.json when it changed. What cannot be read says nothing.
+// reload takes the record as it was saved last, with what could not be saved yet.
 func (s *shim) reload() {
-	info, err := os.Lstat(filepath.Join(s.spec.Home, "session.json"))
-	if err != nil {
-		if s.shown.wrong = true; s.shown.goneAt.IsZero() {
-			s.shown.goneAt = time.Now()
-		}
-		return
+	s.saved = s.live.Record()
+	if s.record = s.saved; len(s.owed) > 0 {
+		s.record = s.saved.With(s.owed...)
 	}
-	s.shown.goneAt = time.Time{}
-	now := durable.StampOf(info, nil)
-	if s.shown.read.Same(now) {
-		return
-	}
-	s.shown.read = now
-	told, err := hook.ReadRecord(s.spec.Home)
-	if s.shown.wrong = err != nil || told == nil; s.shown.wrong {
-		s.log.Debug("session record not read", "err", err)
-		return
-	}
-	s.record, s.shown.wrong = hear(s.record, told, &s.ledger)
 }
 
-// mendEvery is how often a session record is corrected that differs from what hooks
-// and shim have made it.
+// mendEvery is how often it is tried to save what could not be, and to show a session record
+// again that somebody has changed.
 const mendEvery = 200 * time.Millisecond
 
-// mend corrects it. A missing record is not written again at once, nor when
-// something else is missing: its folder may be about to be removed, and a file in
-// it would make rm -r fail.
+// mend does that. A record that is missing is not written again at once, nor while something else
+// is missing: its folder may be about to be removed, and a file in it would make rm -r fail.
 func (s *shim) mend(ctx context.Context, now time.Time) {
-	switch {
-	case !s.shown.wrong || now.Sub(s.shown.mended) < mendEvery:
-		return
-	case !s.shown.goneAt.IsZero() && (now.Sub(s.shown.goneAt) < mendEvery || s.ground.Differs() != ""):
+	if s.adrift || now.Sub(s.mended) < mendEvery {
 		return
 	}
-	s.shown.mended = now
-	s.update(ctx, func(*hook.Record) {})
+	s.mended = now
+	switch {
+	case len(s.owed) > 0:
+		s.update(ctx, func(*hook.Record) {})
+	case s.live.Shows():
+		s.unshown = false
+	case !s.unshown || s.ground.Differs() != "":
+		s.unshown = true
+	default:
+		if err := s.live.ShowAgain(); err != nil {
+			s.failed.about("cannot write the session record", err, now)
+		}
+	}
 }

@@ -70,11 +70,16 @@ func (s *shim) dropLeftover() error {
 	if len(s.bill.unsure) > 0 {
 		return err
 	}
-	gone := os.Remove(leftoverPath(s.spec.StateDir, s.spec.Session))
-	if errors.Is(gone, fs.ErrNotExist) {
-		gone = nil
+	return errors.Join(err, remove(leftoverPath(s.spec.StateDir, s.spec.Session)))
+}
+
+// remove removes a file, if it is there.
+func remove(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return errors.Join(err, gone)
+	return err
 }
 
 // sweepsAtOnce limits how many sessions' processes are ended at the same time: each
@@ -119,7 +124,7 @@ func (l Leftover) settle(stateDir string) error {
 	if err := usage.Settle(stateDir, l.Agent, l.Session, time.Now(), l.unwritten); err != nil {
 		return errors.Join(dropped, err)
 	}
-	return errors.Join(dropped, os.Remove(l.path))
+	return errors.Join(dropped, remove(hooksSocket(stateDir, l.Session)), os.Remove(l.path))
 }
 
 // readLeftovers returns those whose shim is gone. The error is about those that
@@ -164,6 +169,17 @@ func shimsOf(stateDir string) (map[int]string, error) {
 		}
 	}
 	return shims, errors.Join(errs...)
+}
+
+// ShimOf returns the shim of the live session of the agent with this .heartbeat folder; zero: none
+// is known.
+func ShimOf(stateDir, home string) hook.Process {
+	for l, err := range noted(stateDir) {
+		if err == nil && l.Home == home && Alive(l.Shim) {
+			return l.Shim
+		}
+	}
+	return hook.Process{}
 }
 
 // AgentOf returns the agent whose session a process belongs to, or "": a process

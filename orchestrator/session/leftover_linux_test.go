@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/ask"
 	"heartbeat/internal/testbed"
 	"heartbeat/ptyrun"
 )
@@ -32,7 +33,7 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 	}
 	const cookie = "00112233445566778899aabbccddeeff"
 	left := exec.Command("sleep", "60")
-	left.Env = []string{hook.EnvSession + "=" + cookie}
+	left.Env = []string{ask.EnvSession + "=" + cookie}
 	if err := left.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestLeftoversAreEndedAtOnceByTheirOwnGrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		deaf := exec.Command("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
-		deaf.Env = []string{"PATH=" + os.Getenv("PATH"), hook.EnvSession + "=" + cookie}
+		deaf.Env = []string{"PATH=" + os.Getenv("PATH"), ask.EnvSession + "=" + cookie}
 		out, err := deaf.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

@@ -96,3 +96,23 @@ func TestANoteStaysUntilTheCostIsRecorded(t *testing.T) {
 		t.Errorf("notes: %d, %v", len(Leftovers(l.stateDir)), err)
 	}
 }
+
+// TestTheSocketOfAKilledShimIsSwept: each one left its own behind, for ever.
+func TestTheSocketOfAKilledShimIsSwept(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	s := &shim{
+		spec:   Spec{Agent: "a", Session: "killed", Token: "00000000000000000000000000000d0e", StateDir: l.stateDir},
+		record: &hook.Record{Shim: hook.Process{PID: os.Getpid(), Start: 1}},
+	}
+	socket := hooksSocket(l.stateDir, "killed")
+	if err := errors.Join(s.keepLeftover(), os.MkdirAll(filepath.Dir(socket), 0o700), os.WriteFile(socket, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SweepLeftovers(t.Context(), l.stateDir, "a", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is left: %v", err)
+	}
+}

@@ -1,12 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"heartbeat/hook"
 	"heartbeat/hook/client"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 )
@@ -42,11 +44,14 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, last picture) *Outcome {
 			o.Why, o.Detail = hook.EndNoHooks, deafDetail
 		}
 	}
-	o.Denied = s.meters.course.denied
+	o.Denied, o.Strays = s.meters.course.denied, s.meters.course.strays
+	if o.Acknowledged > 0 || o.Bound {
+		o.Servers = s.unconnected(true)
+	}
 	if o.Why == hook.EndAPIFailure && s.limited() {
 		o.Refused = &Refused{Told: r.Ruling.Told, Written: s.meters.course.refused}
-		if s.told.last != nil {
-			o.Refused.Limits = s.told.last.Limits
+		if line, _ := s.live.Told(); line != nil {
+			o.Refused.Limits = line.Limits
 		}
 	}
 	if why := s.unhooked(o.Why); why != "" {
@@ -88,11 +93,27 @@ func (s *shim) loses(o *Outcome) {
 	}
 }
 
+// longestWords limits, in bytes, how much of a screen says why a client ended.
+const longestWords = 160
+
+// lastWords is the last line of a screen that is not blank: a client that ends at its start says
+// there why.
+func lastWords(screen string) string {
+	lines := strings.Split(strings.TrimSpace(screen), "\n")
+	return foreign.Short(strings.TrimSpace(lines[len(lines)-1]), longestWords)
+}
+
 // shows keeps what the screen showed where that may say why the session ended.
 func (s *shim) shows(o *Outcome, last picture) {
 	switch o.Why {
 	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed, hook.EndOutOfMemory, hook.EndNoHooks:
 		o.Screen = last.text()
+	}
+	if o.Why == hook.EndExited && !o.Bound {
+		o.Detail = cmp.Or(o.Detail, lastWords(o.Screen))
+	}
+	if o.Why == hook.EndStartTimeout && !o.Bound && strings.TrimSpace(o.Screen) == "" {
+		o.Detail += "; its screen is empty: start it there by hand to see why"
 	}
 	if d := client.Claude.Terminal.Asks(o.Screen); d != nil && o.Why == hook.EndStartTimeout && !o.Bound {
 		o.Asks = s.spec.question(d)

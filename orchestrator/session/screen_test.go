@@ -20,7 +20,12 @@ func TestTheReportShowsTheScreenFromBeforeTheEnd(t *testing.T) {
 	}
 	// Of one that ends by itself the last words are what tells why.
 	o = newLab(t, "one").run(`printf 'working'; sleep 0.2; printf '\033[2J\033[Hcannot log in'; exit 3`)
-	if o.Why != "exited" || o.ExitCode != 3 || !strings.Contains(o.Screen, "cannot log in") {
+	if o.Why != "exited" || o.ExitCode != 3 || !strings.Contains(o.Screen, "cannot log in") || o.Detail != "cannot log in" {
+		t.Errorf("outcome: %+v", o)
+	}
+	// Of one that shows nothing, that is what there is to say.
+	_, o = expire(func() *lab { return newLab(t, "one") }, stays)
+	if o.Why != "start-timeout" || !strings.HasSuffix(o.Detail, "; its screen is empty: start it there by hand to see why") {
 		t.Errorf("outcome: %+v", o)
 	}
 }

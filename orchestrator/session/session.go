@@ -1,7 +1,7 @@
 // Package session is one supervised session of an agent: the shim that
 // `heartbeat launch` becomes for `heartbeat run`. It recovers nothing and
-// schedules nothing; it starts the client in a PTY, follows what the session
-// does from its hooks' record, and ends it with one reason out of a closed
+// schedules nothing; it starts the client in a PTY, answers its hooks, and so
+// knows what the session does, and ends it with one reason out of a closed
 // list. ../README.md says what it looks at, and what it ends a session for.
 //
 // Scheduler and shim speak JSON, a line each: the Spec and then Orders on
@@ -88,7 +88,7 @@ type Spec struct {
 	Ours string `json:"ours,omitempty"`
 	// StateDir is where the pids that may be killed are kept.
 	StateDir string `json:"state_dir"`
-	// Account is whose account the session works on, for the record.
+	// Account is the account that the session works on, for the record.
 	Account string `json:"account,omitempty"`
 }
 
@@ -109,6 +109,10 @@ type Report struct {
 	Phase        hook.Phase `json:"phase"`
 	Acknowledged int        `json:"acknowledged"`
 	Work         *hook.Work `json:"work,omitempty"`
+	// Attached counts the people in the session who may type, and Hush is until when it gets no
+	// prompt because one of them has typed; zero: it may.
+	Attached int       `json:"attached,omitempty"`
+	Hush     time.Time `json:"hush,omitzero"`
 	// Checking is what is being checked of its work, nil for nothing.
 	Checking *Checking `json:"checking,omitempty"`
 	// Why it will end, while Phase is ending.
@@ -126,13 +130,18 @@ type Report struct {
 	// Said is what the session has said of itself, last; nil: nothing. It proves no
 	// more than that something in it runs.
 	Said *Said `json:"said,omitempty"`
-	// Answers are what Stop hooks have decided since the last report. The agent can
-	// forge them, within bounds.
+	// Answers are what Stop hooks were answered since the last report.
 	Answers []hook.Answered `json:"answers,omitempty"`
 	// Answered is true once the model has answered.
 	Answered bool `json:"answered,omitempty"`
 	// Denied are the calls of tools that no rule allows.
 	Denied []Denied `json:"denied,omitempty"`
+	// Servers are those of MCP that did not connect; nil: all did, as in most sessions.
+	Servers *[]Server `json:"servers,omitempty"`
+	// Strays are the prompts of the session that neither its queue nor a person has given.
+	Strays []Stray `json:"strays,omitempty"`
+	// Wish, if not nil, is what something in the session wants: such a report says nothing else.
+	Wish *Wish `json:"wish,omitempty"`
 	// Outcome is set in the last report only.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
@@ -159,7 +168,7 @@ type Outcome struct {
 	// Unwatched is true if the client worked on a prompt and none of our hooks,
 	// which report its tools, was called.
 	Unwatched bool `json:"unwatched,omitempty"`
-	// Delivery is the delivery id of the entry in work, or "".
+	// Delivery is the delivery id of the entry in flight, or "".
 	Delivery string `json:"delivery,omitempty"`
 	// Unproved is true if the entry in flight is left to a check, or to its next
 	// iteration: what the session did for it was not in vain.
@@ -178,6 +187,10 @@ type Outcome struct {
 	GoesOn bool     `json:"goes_on,omitempty"`
 	// Denied are the calls of tools that no rule allows.
 	Denied []Denied `json:"denied,omitempty"`
+	// Servers are those of MCP that did not connect.
+	Servers []Server `json:"servers,omitempty"`
+	// Strays are the prompts that neither the queue nor a person has given.
+	Strays []Stray `json:"strays,omitempty"`
 	// Asks is what the client asked on the screen instead of starting, or nil.
 	Asks *Question `json:"asks,omitempty"`
 	// Refused is what the client told of the request that the API refused, where that
@@ -224,6 +237,8 @@ type Order struct {
 	HandBack bool `json:"hand_back,omitempty"`
 	// Shutdown says that the scheduler itself is ending.
 	Shutdown bool `json:"shutdown,omitempty"`
+	// Granted, if not nil, answers a wish: such an order says nothing else.
+	Granted *Granted `json:"granted,omitempty"`
 }
 
 // finishes returns how a session ends that was told to finish.

@@ -61,7 +61,7 @@ func (s *shim) takeBack(ctx context.Context, by string, before moment) {
 			}
 		}
 		now, r := time.Now(), session.Record
-		r.Gates = heardGates(r.Gates, []string{by})
+		r.AddGates([]string{by})
 		r.End(hook.EndReleased, hook.NameHooks([]string{by})+" had the client stop where it was given the next prompt", now)
 		r.Enter(hook.Ending, now)
 		return nil

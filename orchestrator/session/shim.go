@@ -13,7 +13,6 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/client"
-	"heartbeat/hook/durable"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
@@ -27,6 +26,9 @@ const lockWait = 5 * time.Second
 
 // lockAgain is how long it waits for the hook lock after it failed to get it.
 const lockAgain = 100 * time.Millisecond
+
+// maxOrder limits an Order's line: of an answer to a wish, what that holds of a prompt.
+const maxOrder = 16 << 20
 
 // maxSpec limits the Spec's line: an environment is at most 2 MiB (execve(2)).
 const maxSpec = 8 << 20
@@ -48,6 +50,7 @@ func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, person func
 		log:    log.With("agent", spec.Agent, "session", spec.Session),
 		out:    json.NewEncoder(stdout),
 		orders: make(chan Order, 8),
+		wishes: newWishes(),
 	}
 	go s.readOrders(in)
 	outcome, err := s.run(ctx)
@@ -55,8 +58,8 @@ func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, person func
 		outcome = neverRan(err)
 	}
 	return s.out.Encode(Report{
-		At: time.Now(), Phase: hook.Ended, Acknowledged: outcome.Acknowledged, Outcome: outcome, Told: s.told.last,
-		Spent: s.bill.counter.All(), Answers: s.lastAnswers(),
+		At: time.Now(), Phase: hook.Ended, Acknowledged: outcome.Acknowledged, Outcome: outcome, Told: s.lastTold(),
+		Spent: s.bill.counter.All(), Answers: s.freshAnswers(),
 	})
 }
 
@@ -101,22 +104,28 @@ type shim struct {
 	// wasHooked is true if our hooks were in the agent's settings at the start.
 	wasHooked bool
 	stops     handover.Stops // how far they were read
-	record    *hook.Record   // what the shim knows of its session
-	ledger    ledger         // what it knows of its queue
-	shown     shownRecord
-	seen      sight     // since when things are as they are
-	asked     time.Time // when it was asked to yield; zero: it was not
-	people    people    // those who have joined
-	ground    ground    // what the session depends on
-	adrift    bool      // the ground is gone: nothing is written there
+	live      *hook.Live
+	hooks     hooks
+	record    *hook.Record         // of live, with what is owed; it is replaced, not changed
+	saved     *hook.Record         // of live, as it was taken last
+	owed      []func(*hook.Record) // changes that could not be saved yet
+	mended    time.Time            // when it was last tried to
+	unshown   bool                 // session.json was not as it should be then
+	seen      sight                // since when things are as they are
+	asked     time.Time            // when it was asked to yield; zero: it was not
+	people    people               // those who have joined
+	ground    ground               // what the session depends on
+	adrift    bool                 // the ground is gone: nothing is written there
 	// shut is true while the last attempt to get the hook lock failed.
-	shut    bool
-	failed  complaints
-	told    told // what the client told our status line
-	answers answers
-	bill    bill // what the session costs
-	meters  meters
-	said    Report // the last report
+	shut       bool
+	failed     complaints
+	lastAnswer hook.Answered // that was reported
+	bill       bill          // what the session costs
+	meters     meters
+	servers    servers
+	said       Report // the last report
+	wishes     *wishes
+	talk       Talk // as it was noted last
 }
 
 // terminal is where the client runs, and who joins it there.
@@ -126,15 +135,6 @@ type terminal struct {
 	file   *ptyrun.Log  // of its output; nil: none
 	desk   *attach.Desk // where others join; nil: nowhere
 	group  string       // the client's control group, as planned; "": none
-}
-
-// shownRecord is what session.json shows, which the agent can write: the shim compares it
-// with what it knows, and corrects it.
-type shownRecord struct {
-	read   durable.Stamp // of the file when it was last read
-	wrong  bool          // it differs from what the shim knows
-	mended time.Time     // when it was last corrected
-	goneAt time.Time     // since when it is missing, or zero
 }
 
 // meters measure whether the session lives, and what it is at.
@@ -152,12 +152,16 @@ type meters struct {
 func (s *shim) readOrders(in *bufio.Reader) {
 	defer close(s.orders)
 	for {
-		line, err := readLine(in, 64<<10)
+		line, err := readLine(in, maxOrder)
 		if err != nil {
 			return
 		}
 		var o Order
-		if json.Unmarshal(line, &o) == nil {
+		switch {
+		case json.Unmarshal(line, &o) != nil:
+		case o.Granted != nil:
+			s.wishes.granted(*o.Granted)
+		default:
 			s.orders <- o
 		}
 	}
@@ -168,9 +172,7 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 	waiting, cancel := context.WithTimeout(ctx, lockWait+s.spec.Grace)
 	defer cancel()
 	var err error
-	s.queue, err = inbox.Open(inbox.Place{
-		Inbox: s.spec.Inbox, Home: s.spec.Home, Dir: s.spec.Dir, MaxEntry: s.spec.Policy.MaxEntry,
-	})
+	s.queue, err = inbox.Open(s.place())
 	if err != nil {
 		return nil, err
 	}
@@ -201,6 +203,20 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 	return s.finish(ctx, why), nil
 }
 
+// place is where the session's queue is.
+func (s *shim) place() inbox.Place {
+	return inbox.Place{Inbox: s.spec.Inbox, Home: s.spec.Home, Dir: s.spec.Dir, MaxEntry: s.spec.Policy.MaxEntry}
+}
+
+// lastTold is what the client has told our status line last, or nil.
+func (s *shim) lastTold() *client.StatusLine {
+	if s.live == nil {
+		return nil
+	}
+	line, _ := s.live.Told()
+	return line
+}
+
 // sweepFormer ends what is left of a former session of the agent whose shim was
 // killed. The scheduler has done so too, but a shim that was just ending then may
 // have been killed since; now that we hold the lock, there is none.
@@ -226,23 +242,23 @@ func (s *shim) prepare(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := s.ledger.open(s.queue, s.spec.Session); err != nil {
-		return "", err
-	}
-	now := time.Now()
-	s.record = s.newRecord(now)
+	s.live = hook.NewLive(s.newRecord(time.Now()), s.spec.Home, s.spec.Token, s.place())
+	s.live.Grant = s.wishes.grant
 	if s.spec.Resume != "" {
 		s.stops.Path, s.stops.Offset = s.conversation(s.spec.Resume)
 		s.meters.course.Path, s.meters.course.Offset = s.stops.Path, s.stops.Offset
 	}
-	session := hook.Under(held, s.record, s.spec.Home)
+	session := s.live.Under(held)
 	prompt, err := s.begin(session, f)
 	if err != nil {
 		return "", err
 	}
-	if err := session.Save(); err != nil {
+	err = session.Save()
+	s.reload()
+	if err != nil {
 		return "", errors.Join(err, withdraw(session))
 	}
+	s.keepTalk(time.Now())
 	return prompt, nil
 }
 
@@ -306,7 +322,7 @@ func (s *shim) iterate(session *hook.Session, f *inbox.InFlight) (string, error)
 	if s.spec.KickoffText != "" {
 		return s.spec.KickoffText, nil
 	}
-	if !client.Claude.Carries(handover.Whole(f, f.Prompt())) {
+	if !handover.FitsArgument(*f) {
 		return laterText, nil
 	}
 	entry, flight, err := session.Reoffer(s.atStart())
@@ -342,10 +358,10 @@ func (s *shim) notStarted(ctx context.Context, cause error) (*Outcome, error) {
 		return nil, errors.Join(cause, err)
 	}
 	defer held.Unlock()
-	session := hook.Under(held, s.record, s.spec.Home)
+	session := s.live.Under(held)
 	err = withdraw(session)
-	s.record.End(hook.EndExited, cause.Error(), time.Now())
-	s.record.Phase, s.record.EndedAt, s.record.ExitCode = hook.Ended, time.Now(), 127
+	session.Record.End(hook.EndExited, cause.Error(), time.Now())
+	session.Record.Phase, session.Record.EndedAt, session.Record.ExitCode = hook.Ended, time.Now(), 127
 	err = errors.Join(err, session.Save(), s.dropLeftover())
 	return neverRan(cause), err
 }

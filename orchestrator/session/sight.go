@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 
 // sight is since when the shim has seen what it knows, by its own clock, which only
 // counts: neither the wall clock, nor time asleep, nor times in the session record
-// move a time-out. What the record can make up, for example by coming and going,
+// move a time-out. What an agent can do for itself, for example by coming and going,
 // does not restart a time.
 type sight struct {
 	looked  time.Time
@@ -28,9 +29,10 @@ type sight struct {
 	entry entrySight
 
 	// free is for how long the session has done something without an entry, minus
-	// how long it has rested, since the queue last went on.
-	free time.Duration
-	went int // how many entries the queue had passed at the last look
+	// how long it has rested, since the queue last went on or an idle turn began.
+	free   time.Duration
+	went   int       // how many entries the queue had passed at the last look
+	ticked time.Time // which idle turn was the last one; zero: there was none
 
 	background time.Time // tasks run; zero: none
 }
@@ -46,9 +48,9 @@ type entrySight struct {
 	worked            time.Duration // without an entry: how far back the last one's handedOver was
 }
 
-// see updates it with what is known now: passed is how many entries the queue has
-// passed, rests that the session does nothing.
-func (s *sight) see(r *hook.Record, passed int, rests bool, now time.Time) {
+// see updates it with what is known now: rests is true if the session does nothing.
+func (s *sight) see(r *hook.Record, does doing, now time.Time) {
+	passed := r.Acknowledged + r.SetAside + r.Undone
 	if s.started.IsZero() {
 		s.started, s.looked = now, now
 	}
@@ -62,7 +64,7 @@ func (s *sight) see(r *hook.Record, passed int, rests bool, now time.Time) {
 		s.events, s.event = r.Events, now
 	}
 	s.seeRuling(r.Ruling, now)
-	s.seeFree(r, passed, rests, now)
+	s.seeFree(r, passed, does, now)
 	s.seeWork(r.Work, passed, now)
 	switch {
 	case len(r.BackgroundTasks) == 0:
@@ -83,18 +85,39 @@ func (s *sight) seeRuling(r *hook.Ruling, now time.Time) {
 	}
 }
 
-// seeFree counts what is done without an entry.
-func (s *sight) seeFree(r *hook.Record, passed int, rests bool, now time.Time) {
-	past := now.Sub(s.looked)
+// doing is what a session does while it has no entry.
+type doing int
+
+const (
+	acts  doing = iota // a turn, as far as is known
+	waits              // a hook of ours waits for work
+	rests              // the same, and its terminal is quiet
+)
+
+// seeFree counts what is done without an entry. Waiting for work is doing nothing, also
+// where the client shows a spinner meanwhile; each turn of on-idle: tick has its own time,
+// as a prompt has.
+func (s *sight) seeFree(r *hook.Record, passed int, does doing, now time.Time) {
+	past, tick := now.Sub(s.looked), lastTick(r)
 	switch {
-	case passed != s.went:
-		s.free, s.went = 0, passed
-	case s.works() || r.Attached > 0:
-	case rests:
+	case passed != s.went, !tick.IsZero() && !tick.Equal(s.ticked):
+		s.free, s.went, s.ticked = 0, passed, tick
+	case s.works() || r.Attached > 0 || does == waits:
+	case does == rests:
 		s.free = max(0, s.free-past)
 	default:
 		s.free += past
 	}
+}
+
+// lastTick says which idle turn our hooks have begun last, by when they did; zero: none.
+func lastTick(r *hook.Record) time.Time {
+	for _, a := range slices.Backward(r.Answers) {
+		if a.Answer == hook.IdleTurn {
+			return a.At
+		}
+	}
+	return time.Time{}
 }
 
 // seeWork: another entry has its own time once the queue has gone on.

@@ -40,7 +40,7 @@ func TestNoTimeOfTheRecordMovesATimeOut(t *testing.T) {
 			judged := func(after time.Duration) verdict {
 				r := record()
 				setTimes(reflect.ValueOf(r), begin.Add(off))
-				seen.see(r, 0, r.Phase == hook.Waiting, begin.Add(after))
+				seen.see(r, acts, begin.Add(after))
 				return judge(facts{now: begin.Add(after), seen: seen, ruling: r.Ruling}, l)
 			}
 			judged(0)
@@ -80,9 +80,15 @@ func TestASessionIsTimedByWhatItDoes(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
-	r, passed, rests := &hook.Record{Phase: hook.Starting}, 0, false
+	r, does := &hook.Record{Phase: hook.Starting}, acts
 	work := func(id string) func() { return func() { r.Work = &hook.Work{DeliveryID: id, Attempt: 1} } }
 	none := func() { r.Work = nil }
+	ticks := 0
+	tick := func() {
+		ticks++
+		r.Phase, does = hook.Turn, acts
+		r.Answers = append(r.Answers, hook.Answered{At: at(1000 + ticks), Answer: hook.IdleTurn})
+	}
 	var seen sight
 	for i, step := range []struct {
 		change     func()
@@ -95,19 +101,27 @@ func TestASessionIsTimedByWhatItDoes(t *testing.T) {
 		{none, 0, 2}, // it was taken back, or said to be
 		{work("x"), 3, 3},
 		{work("y"), 3, 3},
-		{func() { work("z")(); passed++ }, 6, 0},
-		{func() { none(); passed++ }, 0, 0},
+		{func() { work("z")(); r.Acknowledged++ }, 6, 0},
+		{func() { none(); r.Acknowledged++ }, 0, 0},
 		{func() {}, 0, 1},
-		{func() { r.Phase, rests = hook.Waiting, true }, 0, 0},
+		{func() { r.Phase, does = hook.Waiting, rests }, 0, 0},
 		{func() {}, 0, 0},
-		{func() { r.Phase, rests = hook.Turn, false }, 0, 1},
+		{func() { r.Phase, does = hook.Turn, acts }, 0, 1},
 		{work("a"), 12, 2},
 		{func() { r.Attached = 1 }, 12, 2},
 		{none, 0, 2},
 		{func() {}, 0, 2},
+		{func() { r.Attached = 0 }, 0, 3},
+		{func() { r.Phase, does = hook.Waiting, waits }, 0, 3},
+		{func() {}, 0, 3},
+		{tick, 0, 0},
+		{func() {}, 0, 1},
+		{func() { r.Phase, does = hook.Waiting, waits }, 0, 1},
+		{tick, 0, 0},
+		{func() { does = acts }, 0, 1},
 	} {
 		step.change()
-		seen.see(r, passed, rests, at(i))
+		seen.see(r, does, at(i))
 		if seen.works() != (step.handedOver > 0) || seen.works() && !seen.entry.handedOver.Equal(at(step.handedOver)) {
 			t.Errorf("step %d: %q handed over at %v, want %d", i, seen.entry.work, seen.entry.handedOver.Sub(begin), step.handedOver)
 		}
@@ -115,7 +129,7 @@ func TestASessionIsTimedByWhatItDoes(t *testing.T) {
 			t.Errorf("step %d: free for %v, want %v", i, seen.free, step.free*time.Second)
 		}
 	}
-	if !seen.bound.Equal(at(1)) || !seen.event.Equal(at(1)) || !seen.since.Equal(at(11)) {
+	if !seen.bound.Equal(at(1)) || !seen.event.Equal(at(1)) || !seen.since.Equal(at(22)) {
 		t.Errorf("%+v", seen)
 	}
 }

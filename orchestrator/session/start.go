@@ -18,6 +18,9 @@ func (s *shim) start(ctx context.Context, prompt string) error {
 		return err
 	}
 	s.listen()
+	if err := s.answer(ctx); err != nil {
+		return err
+	}
 	s.openBill()
 	s.wasHooked = s.spec.HooksIn != "" && s.hooked()
 	var err error
@@ -27,6 +30,7 @@ func (s *shim) start(ctx context.Context, prompt string) error {
 	})
 	if err != nil {
 		s.closeOutputs("the session could not be started")
+		s.answered()
 		return err
 	}
 	if err := s.term.child.Unlimited(); err != nil {

@@ -90,7 +90,6 @@ func (l Leftover) unwritten(end usage.Tail) []string {
 		return nil
 	}
 	r := hook.Record(*shown)
-	r.Answers, r.BackgroundTasks = heardAnswers(shown.Answers), bounded(shown.BackgroundTasks)
 	return unwritten(&r, turnSince(&r, time.Time{}), end, time.Now())
 }
 

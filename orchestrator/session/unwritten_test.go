@@ -102,7 +102,7 @@ func TestTurnsAreUnseenWhoeverCountsThem(t *testing.T) {
 		}
 		var err error
 		if killed {
-			err = errors.Join(s.keepLeftover(), hook.Under(nil, s.record, l.home).Save())
+			err = errors.Join(s.keepLeftover(), hook.NewLive(s.record, l.home, "", l.place()).Under(nil).Save())
 			for range 2 {
 				_, swept := SweepLeftovers(t.Context(), l.stateDir, "a", 0)
 				err = errors.Join(err, swept)

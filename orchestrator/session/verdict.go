@@ -68,6 +68,7 @@ type facts struct {
 	untold bool
 	// deafSince is since when the client works without our hooks, or zero.
 	deafSince time.Time
+	unseen    bool // a hook came whose process cannot be seen
 	// signed is when the session last said itself that it lives; zero: never.
 	signed time.Time
 }
@@ -76,9 +77,9 @@ type facts struct {
 type verdict struct {
 	end    hook.End
 	detail string
-	// afterEntry lets the entry in work finish: the ruling is not final.
-	afterEntry bool
-	// abandon acknowledges the entry in work before the end, and names its
+	// afterTurn lets the turn finish: the ruling is not final.
+	afterTurn bool
+	// abandon acknowledges the entry in flight before the end, and names its
 	// background tasks as abandoned.
 	abandon bool
 	// settled is true if the entry whose turn was allowed to end is done.
@@ -169,16 +170,23 @@ func judgeChecking(f facts, l limits) verdict {
 	case l.hold > 0 && age >= l.hold && f.attached == 0:
 		return verdict{end: hook.EndReleased, detail: fmt.Sprintf("its check takes longer than hold, %s", l.hold)}
 	case overstays(f, l):
-		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("session-timeout of %s", l.session)}
+		return verdict{end: hook.EndFinished, detail: overstayed(l)}
 	case !f.checking:
 		return judgeTimeouts(f, l)
 	}
 	return verdict{}
 }
 
-// overstays reports whether the session has lasted for too long.
+// overstays reports whether the session is to end because it has lasted for as long as it
+// was to: that is no failure. One that has done nothing yet, and does not wait for work, is
+// for the other limits: it would be started again for ever.
 func overstays(f facts, l limits) bool {
-	return l.session > 0 && f.now.Sub(f.seen.started) >= l.session
+	began := f.seen.works() || f.seen.went > 0 || f.seen.phase == hook.Waiting
+	return l.session > 0 && began && f.now.Sub(f.seen.started) >= l.session
+}
+
+func overstayed(l limits) string {
+	return fmt.Sprintf("session-timeout of %s", hook.Lasting(l.session))
 }
 
 // judgeRuled decides when a ruling in force is carried out.
@@ -193,20 +201,19 @@ func judgeRuled(f facts, l limits) verdict {
 		if f.untold && f.now.Sub(f.seen.ruled) < client.Claude.Transcript.Behind {
 			return verdict{}
 		}
-	case hook.EndTimeout:
-		if f.seen.phase == hook.Turn && f.seen.works() && !overdue(f, l) && !disobeys(f) {
-			return verdict{}
-		}
 	case hook.EndFinished, hook.EndShutdown:
 		return judgeFinishing(f, l, now)
 	}
 	return now
 }
 
-// judgeFinishing lets the present turn end of a session that was told to finish,
-// within the limits for every turn.
+// judgeFinishing lets the present turn end of a session that is to finish, within the
+// limits for every turn. An entry that is over its timeout then is no part of a planned end:
+// it would be handed over for ever.
 func judgeFinishing(f facts, l limits, now verdict) verdict {
 	switch {
+	case overdue(f, l) && f.ruling.Why == hook.EndFinished && !f.ruling.Final:
+		return tooLong(l)
 	case f.ruling.Final, overdue(f, l), overlong(f, l), disobeys(f):
 		return now
 	case f.seen.phase == hook.Turn && !fellQuiet(f):
@@ -232,11 +239,8 @@ func judgeSettling(f facts, l limits) verdict {
 	case f.ruling == nil:
 		return judgeTimeouts(f, l)
 	}
-	switch f.ruling.Why {
-	case hook.EndDrained, hook.EndReleased, hook.EndFinished, hook.EndShutdown, hook.EndTimeout:
-		if !overdue(f, l) && !overlong(f, l) {
-			return verdict{}
-		}
+	if f.ruling.Why.IsMeant() && !overdue(f, l) && !overlong(f, l) {
+		return verdict{}
 	}
 	return verdict{end: f.ruling.Why, detail: f.ruling.Detail}
 }
@@ -282,12 +286,20 @@ func (f facts) lived(stall time.Duration) time.Time {
 	return latest(last, f.signed)
 }
 
-const deafDetail = "the client works on its prompt, and calls none of our hooks"
+// Why a client's hooks are of no use (Outcome.Detail).
+const (
+	deafDetail = "the client works on its prompt, and calls none of our hooks"
+	// UnseenHooks is that of a client which heartbeat cannot see.
+	UnseenHooks = "its hooks are refused, as their processes cannot be seen: the client runs outside of the container that heartbeat runs in"
+)
 
 // judgeStarting limits a start, but not while a person who has joined is typing,
 // for example to answer a dialog: after that the client has as long again.
 func judgeStarting(f facts, l limits) verdict {
 	late := l.start > 0 && f.now.Sub(f.seen.started) >= l.start
+	if f.unseen && f.seen.bound.IsZero() {
+		return verdict{end: hook.EndNoHooks, detail: UnseenHooks}
+	}
 	if !f.deafSince.IsZero() && (late || f.now.Sub(f.deafSince) >= deafness) {
 		return verdict{end: hook.EndNoHooks, detail: deafDetail}
 	}
@@ -295,10 +307,10 @@ func judgeStarting(f facts, l limits) verdict {
 		return verdict{}
 	}
 	if f.seen.bound.IsZero() && f.now.Sub(latest(f.seen.started, f.typed)) >= l.start {
-		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no SessionStart within %s", hook.Lasting(l.start))}
+		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("the client did not begin within %s", hook.Lasting(l.start))}
 	}
 	if !f.seen.bound.IsZero() && f.now.Sub(latest(f.seen.bound, f.typed)) >= l.start {
-		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no prompt was submitted within %s of SessionStart", hook.Lasting(l.start))}
+		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("the client took no prompt within %s of its start", hook.Lasting(l.start))}
 	}
 	return verdict{}
 }
@@ -306,18 +318,19 @@ func judgeStarting(f facts, l limits) verdict {
 // judgeTimeouts limits one entry, a turn without one, and the session.
 func judgeTimeouts(f facts, l limits) verdict {
 	if overdue(f, l) {
-		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("entry not done within %s", hook.Lasting(l.entry))}
+		return tooLong(l)
 	}
 	if overlong(f, l) {
 		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("turn not done within %s", hook.Lasting(l.entry))}
 	}
 	if overstays(f, l) {
-		return verdict{
-			end: hook.EndTimeout, detail: fmt.Sprintf("session-timeout of %s", l.session),
-			afterEntry: f.seen.works(),
-		}
+		return verdict{end: hook.EndFinished, detail: overstayed(l), afterTurn: true}
 	}
 	return verdict{}
+}
+
+func tooLong(l limits) verdict {
+	return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("entry not done within %s", hook.Lasting(l.entry))}
 }
 
 // overlong reports whether the session has done something for too long without an
@@ -339,7 +352,7 @@ func deafToYield(f facts) bool {
 		(f.typed.IsZero() || f.now.Sub(f.typed) >= hook.TypingPause)
 }
 
-// overdue reports whether the entry in work is over its timeout.
+// overdue reports whether the entry in flight is over its timeout.
 func overdue(f facts, l limits) bool {
 	return l.entry > 0 && f.seen.works() && f.now.Sub(f.seen.entry.handedOver) >= l.entry
 }

@@ -36,6 +36,10 @@ func TestJudge(t *testing.T) {
 		{name: "a turn without a sign of life", change: func(r *hook.Record) {
 			r.LastEventAt, r.Since, r.Work.Since = ago(6*time.Minute), ago(6*time.Minute), ago(6*time.Minute)
 		}, want: verdict{end: hook.EndStalled}},
+		{name: "its hooks cannot be seen", change: func(r *hook.Record) {
+			r.Phase, r.BoundAt, r.StartedAt = hook.Starting, time.Time{}, ago(time.Second)
+		}, facts: facts{unseen: true}, want: verdict{end: hook.EndNoHooks}},
+		{name: "somebody else's hooks cannot be seen", change: func(*hook.Record) {}, facts: facts{unseen: true}},
 		{name: "it has said itself that it lives", change: func(r *hook.Record) {
 			r.LastEventAt, r.Since, r.Work.Since = ago(6*time.Minute), ago(6*time.Minute), ago(6*time.Minute)
 		}, facts: facts{signed: ago(4 * time.Minute)}},
@@ -177,13 +181,19 @@ func TestJudge(t *testing.T) {
 		}, want: verdict{end: hook.EndAPIFailure}},
 		{name: "the session's time is up, its entry may finish", change: func(r *hook.Record) {
 			r.StartedAt = ago(8 * time.Hour)
-		}, want: verdict{end: hook.EndTimeout, afterEntry: true}},
+		}, want: verdict{end: hook.EndFinished, afterTurn: true}},
+		{name: "the session's time is up, and it has done nothing: other limits hold", change: func(r *hook.Record) {
+			r.StartedAt, r.Work, r.Acknowledged = ago(8*time.Hour), nil, 0
+		}},
+		{name: "the session's time is up, and it waits for work", change: func(r *hook.Record) {
+			r.StartedAt, r.Phase, r.Work = ago(8*time.Hour), hook.Waiting, nil
+		}, facts: facts{waits: true}, want: verdict{end: hook.EndFinished, afterTurn: true}},
 		{name: "the session's time was up, its entry is not finished", change: func(r *hook.Record) {
-			r.Ruling = &hook.Ruling{Why: hook.EndTimeout}
+			r.Ruling = &hook.Ruling{Why: hook.EndFinished, Detail: "session-timeout of 8h"}
 		}},
 		{name: "the session's time was up, its entry is finished", change: func(r *hook.Record) {
-			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndTimeout}, nil, hook.Ending
-		}, want: verdict{end: hook.EndTimeout}},
+			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndFinished}, nil, hook.Ending
+		}, want: verdict{end: hook.EndFinished}},
 		{name: "told to finish, its turn goes on", change: func(r *hook.Record) {
 			r.Ruling = &hook.Ruling{Why: hook.EndFinished}
 		}},
@@ -215,7 +225,7 @@ func TestJudge(t *testing.T) {
 		}, facts: facts{checking: true, asked: ago(6 * time.Second)}, want: verdict{end: hook.EndReleased}},
 		{name: "its work is checked, and the session is over its time", change: func(r *hook.Record) {
 			r.Phase, r.Since, r.StartedAt = hook.Checking, ago(time.Minute), ago(8*time.Hour)
-		}, facts: facts{waits: true, checking: true}, want: verdict{end: hook.EndTimeout}},
+		}, facts: facts{waits: true, checking: true}, want: verdict{end: hook.EndFinished}},
 		{name: "its work is checked, and the scheduler stops", change: func(r *hook.Record) {
 			r.Ruling, r.Phase = &hook.Ruling{Why: hook.EndShutdown}, hook.Checking
 		}, facts: facts{waits: true, checking: true}, want: verdict{end: hook.EndShutdown}},
@@ -227,7 +237,7 @@ func TestJudge(t *testing.T) {
 		}, want: verdict{end: hook.EndFinished}},
 		{name: "told to finish, its turn takes too long", change: func(r *hook.Record) {
 			r.Ruling, r.Work.Since = &hook.Ruling{Why: hook.EndFinished}, ago(time.Hour)
-		}, want: verdict{end: hook.EndFinished}},
+		}, want: verdict{end: hook.EndTimeout}},
 		{
 			name: "told to finish, its turn was interrupted", facts: facts{quietSince: ago(21 * time.Second)},
 			change: func(r *hook.Record) { r.Ruling = &hook.Ruling{Why: hook.EndFinished} },
@@ -281,6 +291,7 @@ func (f facts) of(r *hook.Record) facts {
 	return f
 }
 
+// TestJudgeEntryTimeoutAlsoUnderALateSessionTimeout: it uses up an attempt, as without it.
 func TestJudgeEntryTimeoutAlsoUnderALateSessionTimeout(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -290,10 +301,10 @@ func TestJudgeEntryTimeoutAlsoUnderALateSessionTimeout(t *testing.T) {
 		StartedAt: now.Add(-9 * time.Hour),
 		Bound:     hook.Bound{BoundAt: now.Add(-9 * time.Hour)},
 		Progress:  hook.Progress{Work: &hook.Work{Since: now.Add(-2 * time.Hour)}},
-		Ruling:    &hook.Ruling{Why: hook.EndTimeout},
+		Ruling:    &hook.Ruling{Why: hook.EndFinished, Detail: "session-timeout of 8h"},
 	}
 	got := judge(facts{now: now}.of(r), limits{entry: time.Hour, session: 8 * time.Hour})
-	if got.end != hook.EndTimeout || got.afterEntry {
+	if got.end != hook.EndTimeout || got.afterTurn {
 		t.Errorf("judge = %+v: the entry's own timeout must still end the session", got)
 	}
 }

@@ -40,7 +40,30 @@ func Dir(fleet string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, private(dir)
+	if err := private(dir); err != nil {
+		return dir, &NoPlaceError{err}
+	}
+	if err := owned.CheckTree(dir); err != nil {
+		return dir, &NoPlaceError{fmt.Errorf("somebody else could replace %q: %w", dir, err)}
+	}
+	return dir, nil
+}
+
+// NoPlaceError means that a fleet's state cannot be kept where it would be.
+type NoPlaceError struct{ why error }
+
+// Error says why.
+func (e *NoPlaceError) Error() string { return "cannot keep the fleet's state: " + e.why.Error() }
+
+// Unwrap returns why.
+func (e *NoPlaceError) Unwrap() error { return e.why }
+
+// Hint says how to mend the place, or to name another one.
+func (e *NoPlaceError) Hint() string {
+	if other, ok := errors.AsType[*owned.Error](e.why); ok && other.Fix != "" {
+		return other.Fix + " " + strconv.Quote(other.Path) + " if it is yours"
+	}
+	return "export " + EnvBase + "=FOLDER, one that you can write to, for all commands of the fleet"
 }
 
 // Path is Dir, but creates nothing.
@@ -117,7 +140,7 @@ func base() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("cannot find the state directory: %w (set %s)", err, EnvBase)
+		return "", &NoPlaceError{err}
 	}
 	return filepath.Join(home, ".local", "state", "heartbeat"), nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -41,13 +42,19 @@ func (p Purse) Bounds(now time.Time, zone *time.Location) []usage.Bound {
 	return usage.Bounds(usage.Allowance(p.Day), usage.Allowance(p.Hour), now, zone)
 }
 
-// Spent says that an allowance of its budget is used up, by what was spent; "": it is not.
-func (p Purse) Spent(may usage.Bound, from usage.Meters) string {
-	what := may.Allowance.Spent(from[p.Purse].Since(may.From))
+// Spent says that an allowance of its budget is used up, by what was spent, and until when:
+// the period's end, but no longer than a period after the last of it. "": it is not.
+func (p Purse) Spent(may usage.Bound, from usage.Meters, now time.Time) (why string, until time.Time) {
+	sum, last := from[p.Purse].Within(may.From, may.Until, now)
+	what := may.Allowance.Spent(sum)
 	if what == "" {
-		return ""
+		return "", time.Time{}
 	}
-	return may.Period.Spent(p.Name(), what)
+	until = deadline.On(may.Until, now, usage.Remembered)
+	if longest := deadline.Shown(last.Add(may.Until.Sub(may.From)), now); longest.Before(until) {
+		until = longest
+	}
+	return may.Period.Spent(p.Name(), what), until
 }
 
 // Budgets tells which budgets of a fleet are used up, by the records of what was spent. What
@@ -86,8 +93,8 @@ func (b *Budgets) Spent(a *config.Agent) (longest *Budget) {
 // over returns the budget if it is used up.
 func (b *Budgets) over(a *config.Agent, p Purse) *Budget {
 	for _, may := range p.Bounds(b.now, a.Zone) {
-		if why := p.Spent(may, b.spent()); why != "" {
-			return &Budget{why, may.Until}
+		if why, until := p.Spent(may, b.spent(), b.now); why != "" {
+			return &Budget{why, until}
 		}
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
@@ -34,6 +33,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 		}
 	}
 	paused, err := memory.PausedOf(stateDir, f.Agents) // a run does not begin while that cannot be told
+	pausedTriggers := sync.OnceValue(func() map[string][]memory.PausedTrigger { return memory.PausedTriggersOf(stateDir, f.Agents) })
 	waiting := sync.OnceValue(func() []approval.Request {
 		all, _ := approval.Of(stateDir).Waiting() // what cannot be read is said by approval list
 		return all
@@ -47,7 +47,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 			}
 		}
 		if !on.running { // else the scheduler says it
-			on.budget = budgets.Spent(a)
+			on.budget, on.pausedTriggers = budgets.Spent(a), pausedTriggers()[a.Name]
 			on.approval = ApprovalOf(waiting(), func(r approval.Request) bool { return r.Agent == a.Name && r.HoldsUp(on.queue.aside) })
 		}
 		on.today = spentToday(a, stateDir, now)
@@ -69,9 +69,7 @@ func look(a *config.Agent, stateDir string) seen {
 	}
 	_, err := os.Stat(a.Dir)
 	on.missing = errors.Is(err, fs.ErrNotExist)
-	if on.running = flock.Held(a.Dir); on.running {
-		on.record, _ = hook.ReadRecord(a.Home) // if it cannot be read, nothing is shown of the session
-	}
+	on.running = flock.Held(a.Dir)
 	on.queue = lookAtQueue(a)
 	return on
 }
@@ -125,6 +123,7 @@ func lookAtQueue(a *config.Agent) (on seenQueue) {
 func Summarize(cfg *config.Agent, last AgentState) AgentSummary {
 	row := AgentSummary{AgentState: last}
 	l := queue.LookInto(cfg)
+	row.Waiting = l.Depth.Aside
 	if row.Queued = l.Depth.Entries; l.Err != nil {
 		row.Unread = l.Err.Error()
 	}

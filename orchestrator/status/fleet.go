@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"heartbeat/orchestrator/lastrun"
+	"heartbeat/orchestrator/preflight"
 )
 
 // Fleet is everything that is known about a fleet.
@@ -14,12 +17,18 @@ type Fleet struct {
 	Scheduler *Run `json:"scheduler"`
 	// Mute is a run that does not answer, or is null.
 	Mute *Mute `json:"mute,omitempty"`
+	// LastRun is how the last run ended; nil: one has the fleet, or none is known.
+	LastRun *lastrun.Past `json:"last_run,omitempty"`
+	// Begun is since when a run begins that does not take commands yet; zero: none does.
+	Begun time.Time `json:"begun,omitzero"`
 	// Untold are the targets that do not get their notices.
 	Untold []Untold `json:"untold,omitempty"`
 	// Unpinged says that the ping of the run does not arrive, or is null.
 	Unpinged *Unpinged `json:"unpinged,omitempty"`
 	// OldQueues are queues that no agent has any more, with prompts in them.
 	OldQueues []OldQueue `json:"old_queues,omitempty"`
+	// Logins are those of agents' clients that end within two days.
+	Logins []preflight.Ending `json:"ending_logins,omitempty"`
 	// Doors are the addresses that the run serves, or is to serve.
 	Doors  []Door  `json:"doors,omitempty"`
 	Agents []Agent `json:"agents"`
@@ -51,7 +60,7 @@ type Unpinged struct {
 }
 
 // MendPing is what to do about that.
-const MendPing = "correct ping: in the file, or what it names"
+const MendPing = "correct the ping in the file, or the file that it names"
 
 // Troubles returns the troubles of the fleet, whose Agent is "", and of all agents,
 // most urgent first.
@@ -61,14 +70,17 @@ func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 		s := sign{what: NoAnswer, since: m.Seen, text: m.Text(now), do: step{words: m.Do(ours)}, then: step{words: m.Then()}}
 		all = append(all, s.of("", ours))
 	}
+	if p := f.LastRun; p != nil && p.Died() && !p.Once {
+		all = append(all, sign{what: SchedulerEnded, since: p.Ended, text: EndText(*p), do: step{command: "run"}}.of("", ours))
+	}
 	for _, d := range f.Doors {
 		if d.Problem != "" {
-			s := sign{what: NotListening, since: d.Since, text: "requests have not been accepted for " + Age(now.Sub(d.Since)), why: d.Problem, do: step{command: "doctor"}}
+			s := sign{what: NotListening, part: d.Address, since: d.Since, text: d.down() + " for " + Age(now.Sub(d.Since)), why: d.Problem, do: step{words: d.Mend(ours)}}
 			all = append(all, s.of("", ours))
 		}
 	}
 	for _, u := range f.Untold {
-		s := sign{what: TargetFails, since: u.Since, text: u.Target + " has had no notices for " + Age(now.Sub(u.Since)), why: u.Why, do: step{command: u.Do()}}
+		s := sign{what: TargetFails, part: u.Target, since: u.Since, text: "notices to " + u.Target + " have failed for " + Age(now.Sub(u.Since)), why: u.Why, do: step{command: u.Do()}}
 		all = append(all, s.of("", ours))
 	}
 	if u := f.Unpinged; u != nil {
@@ -78,10 +90,36 @@ func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 	for _, q := range f.OldQueues {
 		all = append(all, q.sign().of("", ours))
 	}
+	for _, l := range f.Logins {
+		all = append(all, sign{what: LoginEnds, part: l.File, text: l.Text(), do: step{words: l.Fix}}.of("", ours))
+	}
 	for _, a := range f.Agents {
 		all = append(all, a.Troubles(ours, now)...)
 	}
 	return sorted(all)
+}
+
+// EndText says of a run that has ended how, and what follows.
+func EndText(p lastrun.Past) string {
+	if p.Once {
+		return p.Text()
+	}
+	return p.Text() + "; since then nothing fires and no prompt is worked on"
+}
+
+// NotRunText says why no scheduler answers, where that is no trouble: one begins, or the last
+// one ended on purpose; "" otherwise.
+func (f Fleet) NotRunText(now time.Time) string {
+	p := f.LastRun
+	switch {
+	case f.Scheduler != nil:
+		return ""
+	case !f.Begun.IsZero():
+		return "a scheduler begins, for " + Span(now.Sub(f.Begun)) + ": it takes no commands yet"
+	case p == nil || p.Died() && !p.Once:
+		return ""
+	}
+	return "not running: " + p.Text() + ", " + Age(max(0, now.Sub(p.Ended))) + " ago"
 }
 
 // StoppingText says since when the scheduler stops, what it waits for and until

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -22,15 +22,16 @@ type seen struct {
 	missing   bool        // its directory does not exist
 	running   bool        // a scheduler holds the lock of its directory
 	other     string      // says which fleet's that is, where it is another one's; or ""
-	record    *hook.Shown
 	// paused is whether the next run begins with it paused; nil: that is not known.
 	paused *memory.Paused
 	// approval is what the agent waits for a person to say yes or no to, or nil.
 	approval *Approval
 	// budget is one that is used up, or nil.
 	budget *Budget
-	queue  seenQueue
-	today  usage.Sum
+	// pausedTriggers are those with which the next run begins.
+	pausedTriggers []memory.PausedTrigger
+	queue          seenQueue
+	today          usage.Sum
 }
 
 // seenQueue is what the disk says about a queue. The zero value stands for a queue
@@ -73,14 +74,13 @@ func unread(obstacles []inbox.Obstacle) string {
 }
 
 // merge combines the disk's facts with the scheduler's answer, if there is one. The
-// scheduler wins, except for a session's phase and work: hooks write these to the
-// disk before the scheduler knows them.
+// scheduler wins.
 func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 	st := onDisk(a, on)
 	if live != nil {
 		st.AgentState = *live
-		st.hears(on.record)
 	}
+	st.Denied = session.StillDenied(st.Denied, a.Permissions.Allow)
 	switch q := on.queue; {
 	case q.err != nil:
 		st.Asks = errors.Is(q.err, inbox.ErrNeedsOperator)
@@ -110,7 +110,7 @@ func onDisk(a *config.Agent, on seen) Agent {
 	case on.unknown != nil:
 		st.Problem = on.unknown.Error()
 	case on.missing:
-		st.Problem = a.Dir + " is not there; heartbeat apply " + a.Name + " makes it"
+		st.Problem, st.absent = a.Dir+" is not there", true
 	case on.other != "":
 		st.Problem = on.other
 	}
@@ -118,36 +118,16 @@ func onDisk(a *config.Agent, on seen) Agent {
 		if on.published != nil {
 			st.Was = st.State
 		}
-		st.State, st.Phase, st.Work, st.Until, st.Failing, st.Lost, st.Stuck, st.Untended = Stopped, "", nil, time.Time{}, nil, "", nil, nil
+		st.State, st.Phase, st.Work, st.Until, st.Failing, st.RefusedRequests, st.Unsent, st.Lost, st.Stuck, st.Untended = Stopped, "", nil, time.Time{}, nil, nil, nil, "", nil, nil
 		st.waitsFor(on.paused)
+		st.PausedTriggers = on.pausedTriggers
 		st.Approval, st.Budget, st.OverBudget = on.approval, on.budget, on.budget != nil
 		return st
 	}
 	if st.State == Stopped {
 		st.State = Idle // the new run has not published it yet
 	}
-	if r := on.record; r != nil && r.Phase != hook.Ended {
-		st.Phase, st.Work, st.Attached, st.Hush = r.Phase, r.Work, r.Attached, r.Hush()
-	}
 	return st
-}
-
-// Hear takes in what the hooks of an agent's live session have written down, which a
-// scheduler knows a moment later.
-func (a *AgentState) Hear(of *config.Agent) {
-	if !a.lives() {
-		return
-	}
-	if r, err := hook.ReadRecord(of.Home); err == nil && r != nil && r.Session == a.Session {
-		a.hears(r)
-	}
-}
-
-// hears takes in what a session's record says, unless it has ended or there is none.
-func (a *AgentState) hears(r *hook.Shown) {
-	if r != nil && r.Phase != hook.Ended {
-		a.Phase, a.Work = cmp.Or(r.Phase, a.Phase), cmp.Or(r.Work, a.Work)
-	}
 }
 
 // waitsFor takes in whether an agent that nobody runs is paused: that may have
@@ -166,7 +146,7 @@ func (a *Agent) lookAtTriggers(cfg *config.Agent, now time.Time) {
 	for _, t := range cfg.Triggers {
 		switch {
 		case t.Cron != nil:
-			if n := firing.NextFire(cfg, &t, now); !n.IsZero() && (a.Next.IsZero() || n.Before(a.Next)) {
+			if n := firing.NextFire(cfg, &t, firing.Paused{cfg.Name: a.PausedTriggers}.Of(cfg.Name, t.Name), now); !n.IsZero() && (a.Next.IsZero() || n.Before(a.Next)) {
 				a.Next = n
 			}
 		case t.Watch != nil:

@@ -10,14 +10,14 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/session"
 	"heartbeat/sources"
 )
 
 // What is true only while a scheduler runs is not told of one that has ended; a
-// scheduler that answers knows better than what it has published; what a session
-// does is on the disk first.
+// scheduler that answers knows better than what it has published.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -29,11 +29,6 @@ func TestMerge(t *testing.T) {
 	}
 	live := published
 	live.State, live.Reason, live.Work = Ending, "timeout", newer
-	record := func(p hook.Phase) *hook.Shown {
-		var r hook.Shown
-		r.Phase, r.Work = p, newer
-		return &r
-	}
 	for name, c := range map[string]struct {
 		on   seen
 		live *AgentState
@@ -42,12 +37,9 @@ func TestMerge(t *testing.T) {
 		"nothing":                           {seen{}, nil, "stopped   "},
 		"a run that has published nothing":  {seen{running: true}, nil, "idle   "},
 		"published":                         {seen{running: true, published: &published}, nil, "running turn 1 "},
-		"a session that goes on":            {seen{running: true, published: &published, record: record(hook.Waiting)}, nil, "running waiting 2 "},
-		"a session that has ended":          {seen{running: true, published: &published, record: record(hook.Ended)}, nil, "running turn 1 "},
-		"a run that has ended":              {seen{published: &published, record: record(hook.Turn)}, nil, "stopped   "},
+		"a run that has ended":              {seen{published: &published}, nil, "stopped   "},
 		"a run that answers":                {seen{running: true, published: &published}, &live, "ending turn 2 "},
-		"one that has not heard yet":        {seen{running: true, record: record(hook.Waiting)}, &published, "running waiting 2 "},
-		"one whose directory went":          {seen{published: &published, missing: true}, &live, "ending turn 2 /agents/triage is not there; heartbeat apply triage makes it"},
+		"one whose directory went":          {seen{published: &published, missing: true}, &live, "ending turn 2 /agents/triage is not there"},
 		"what it published is not readable": {seen{unknown: errors.New("damaged"), missing: true}, nil, "stopped   damaged"},
 		"a queue that cannot be read":       {seen{queue: seenQueue{err: errors.New("no queue"), depth: inbox.Depth{Entries: 3}}}, nil, "stopped   no queue"},
 	} {
@@ -74,27 +66,23 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestASessionIsHeardBeforeItsScheduler: restart --now and stop --now said nothing of a
-// prompt that the scheduler did not know yet, and status did.
-func TestASessionIsHeardBeforeItsScheduler(t *testing.T) {
+// TestNothingIsReadOfTheRecord: an agent can write it, and the scheduler knows what stands there.
+func TestNothingIsReadOfTheRecord(t *testing.T) {
 	t.Parallel()
-	cfg := &config.Agent{Name: "triage", Home: t.TempDir()}
-	record := `{"session":"s","phase":"turn","work":{"delivery_id":"2"}}`
-	if err := os.WriteFile(filepath.Join(cfg.Home, "session.json"), []byte(record), 0o600); err != nil {
+	dir := t.TempDir()
+	cfg := &config.Agent{Name: "triage", Dir: dir, Home: filepath.Join(dir, ".heartbeat"), Inbox: filepath.Join(dir, ".heartbeat/inbox.jsonl")}
+	record := `{"session":"s","phase":"turn","attached":7,"work":{"delivery_id":"2"}}`
+	if err := errors.Join(os.Mkdir(cfg.Home, 0o700), os.WriteFile(filepath.Join(cfg.Home, "session.json"), []byte(record), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct {
-		says AgentState
-		want bool
-	}{
-		"its session":       {AgentState{State: Running, Session: "s"}, true},
-		"another session":   {AgentState{State: Running, Session: "t"}, false},
-		"one that is over":  {AgentState{State: Idle, Session: "s"}, false},
-		"an older delivery": {AgentState{State: Ending, Session: "s", Work: &hook.Work{DeliveryID: "1"}}, true},
-	} {
-		c.says.Hear(cfg)
-		if got := c.says.Work != nil && c.says.Work.DeliveryID == "2" && c.says.Phase == hook.Turn; got != c.want {
-			t.Errorf("%s: %+v", name, c.says)
+	unlock, err := flock.TryLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unlock() }()
+	for name, live := range map[string]*Live{"a run that answers": {Agents: []AgentState{{Agent: "triage", State: Running, Session: "s"}}}, "one that does not": nil} {
+		if a := Read(&config.Fleet{Agents: []*config.Agent{cfg}}, t.TempDir(), live, time.Now()).Agents[0]; a.Phase != "" || a.Work != nil || a.Attached != 0 {
+			t.Errorf("%s: %+v", name, a)
 		}
 	}
 }
@@ -115,5 +103,22 @@ func TestTriggersAtAGlance(t *testing.T) {
 	got := merge(cfg, seen{}, nil, time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC))
 	if got.Next.UTC().Hour() != 8 || got.Watches != 1 || got.Polls != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestWhatIsAllowedNowIsNoTrouble: a tool that was refused in the last session, and that a rule
+// allows since.
+func TestWhatIsAllowedNowIsNoTrouble(t *testing.T) {
+	t.Parallel()
+	cfg := &config.Agent{Name: "a", Permissions: config.Permissions{Allow: []string{"Read", "WebFetch"}}}
+	denied := []session.Denied{{Rule: "WebFetch", Times: 2}, {Rule: "Bash(git *)", Times: 1}}
+	for _, live := range []*AgentState{nil, {Agent: "a", State: Idle, Denied: denied}} {
+		got := merge(cfg, seen{running: true, published: &AgentState{Agent: "a", State: Idle, Denied: denied}}, live, time.Now())
+		if len(got.Denied) != 1 || got.Denied[0].Rule != "Bash(git *)" {
+			t.Errorf("%+v", got.Denied)
+		}
+	}
+	if denied[0].Rule != "WebFetch" {
+		t.Error("what the scheduler says was changed")
 	}
 }

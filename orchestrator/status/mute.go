@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"heartbeat/hook"
+	"heartbeat/hook/process"
 )
 
 // Mute is a run that has the fleet, and does not answer.
@@ -14,22 +14,26 @@ type Mute struct {
 	Seen time.Time `json:"seen,omitzero"`
 	// State is its process's, as ps(1) prints it; "": not known.
 	State string `json:"state,omitempty"`
+	// NoSocket is true if it lives, and the socket that takes its commands is not there.
+	NoSocket bool `json:"no_socket,omitempty"`
 }
 
 // Stopped reports whether its process is stopped: it does nothing, however long one waits.
-func (m Mute) Stopped() bool { return m.halt() != hook.Halt{} }
+func (m Mute) Stopped() bool { return m.halt() != process.Halt{} }
 
-func (m Mute) halt() hook.Halt {
+func (m Mute) halt() process.Halt {
 	if m.State == "" {
-		return hook.Halt{}
+		return process.Halt{}
 	}
-	return hook.HaltOf(m.PID, m.State[0])
+	return process.HaltOf(m.PID, m.State[0])
 }
 
 // Text says who does not answer, why as far as that is known, and since when.
 func (m Mute) Text(now time.Time) string {
-	text := "the scheduler" + hook.Numbered(m.PID) + " does not answer"
+	text := "the scheduler" + process.Numbered(m.PID) + " does not answer"
 	switch {
+	case m.NoSocket:
+		return "the scheduler" + process.Numbered(m.PID) + " runs, and commands cannot reach it: its socket is not there"
 	case m.Stopped():
 		text += ": " + m.halt().By + " has stopped it"
 	case m.State == "D":
@@ -45,6 +49,8 @@ func (m Mute) Text(now time.Time) string {
 func (m Mute) Do(ours string) string {
 	end := fmt.Sprintf("if it still does not answer, kill %[1]d, or kill -KILL %[1]d if that does not help: it ends with its sessions; then %[2]s run", m.PID, ours)
 	switch {
+	case m.NoSocket:
+		return fmt.Sprintf("wait a few seconds: it makes its socket again; if it does not, kill %d, then %s run", m.PID, ours)
 	case m.Stopped():
 		return m.halt().Do
 	case m.State == "D":

@@ -13,33 +13,40 @@ import (
 // Word names a kind of trouble.
 type Word string
 
-// The kinds, in the order in which they are shown: most urgent first.
+// The kinds. Words has the order in which they are shown.
 const (
-	NoAnswer       Word = "no-answer"      // a scheduler runs the fleet, and does not answer
-	QueueAsks      Word = "queue-asks"     // the queue does not know where to continue
-	DirectoryLost  Word = "directory-lost" // it is not the one that the run has locked
-	Unusable       Word = "unusable"       // its directory, its queue or what is kept of it cannot be used
-	NeedsApproval  Word = "approval"       // a person has to say yes or no
-	IsHeld         Word = "held"           // after failures, or until a person fixes the cause
-	LostPrompts    Word = "queue-lost"     // accepted prompts went with their folder
-	ServiceFails   Word = "stuck"          // for stuck-after
-	TriggerFails   Word = "trigger-fails"  // and queues nothing
-	NotListening   Word = "not-listening"  // an address is not served
-	IsParked       Word = "parked"         // its account's limit
-	OverBudget     Word = "over-budget"    // what may be spent in the hour or the day is spent
-	TargetFails    Word = "target-fails"   // somebody who is to be told of the fleet is not
-	PingFails      Word = "ping-fails"     // whoever watches from outside gets no sign of life
-	OldQueues      Word = "old-queue"      // prompts are left where no agent looks any more
-	ClientDrifts   Word = "client-drift"   // its client does not do what heartbeat relies on
-	CheckFails     Word = "check-trouble"  // what proves its work cannot be run
-	BacksOff       Word = "backing-off"    // a session or its start failed
-	CannotWork     Word = "cannot-work"    // what the next run would hold it for
-	WasHeld        Word = "was-held"       // when its last run ended
-	WasFailing     Word = "was-failing"    // when its last run ended
-	QueueFull      Word = "queue-full"     // max-queue: more is refused
-	HasDeadLetters Word = "dead-letters"   // entries were given up
-	ToolsRefused   Word = "tools-refused"  // no rule allows them
-	IsPaused       Word = "paused"         // by a person or by an agent's session
+	NoAnswer        Word = "no-answer"        // a scheduler runs the fleet, and does not answer
+	SchedulerEnded  Word = "scheduler-ended"  // nobody wanted it to, and nobody runs the fleet
+	QueueAsks       Word = "queue-asks"       // the queue does not know where to continue
+	DirectoryLost   Word = "directory-lost"   // it is not the one that the run has locked
+	Unusable        Word = "unusable"         // its directory, its queue or what is kept of it cannot be used
+	NeedsApproval   Word = "approval"         // a person has to say yes or no
+	IsHeld          Word = "held"             // after failures, or until a person fixes the cause
+	LostPrompts     Word = "queue-lost"       // accepted prompts went with their folder
+	ServiceFails    Word = "stuck"            // for stuck-after
+	TriggerFails    Word = "trigger-fails"    // and queues nothing
+	RefusesRequests Word = "requests-refused" // by a webhook, for what is wrong with them
+	NotSent         Word = "not-sent"         // prompts whose time has come (send --at)
+	NotListening    Word = "not-listening"    // an address is not served
+	IsParked        Word = "parked"           // its account's limit
+	OverBudget      Word = "over-budget"      // what may be spent in the hour or the day is spent
+	TargetFails     Word = "target-fails"     // somebody who is to be told of the fleet is not
+	PingFails       Word = "ping-fails"       // whoever watches from outside gets no sign of life
+	OldQueues       Word = "old-queue"        // prompts are left where no agent looks any more
+	ClientDrifts    Word = "client-drift"     // its client does not do what heartbeat relies on
+	LoginEnds       Word = "login-ends"       // within two days, if nobody logs in again
+	CheckFails      Word = "check-trouble"    // what proves its work cannot be run
+	BacksOff        Word = "backing-off"      // a session or its start failed
+	CannotWork      Word = "cannot-work"      // what the next run would hold it for
+	WasHeld         Word = "was-held"         // when its last run ended
+	WasFailing      Word = "was-failing"      // when its last run ended
+	QueueFull       Word = "queue-full"       // max-queue: more is refused
+	HasDeadLetters  Word = "dead-letters"     // entries were given up
+	ToolsRefused    Word = "tools-refused"    // no rule allows them
+	ServerFails     Word = "mcp-server"       // it did not connect: its tools were not there
+	StrayPrompts    Word = "stray-prompt"     // neither the queue nor a person has given it
+	IsPaused        Word = "paused"           // by a person or by an agent's session
+	TriggerPaused   Word = "trigger-paused"   // by a person or by an agent's session; the agent works
 	// Reasons why a prompt waits that are not the agent's trouble.
 	NobodyRuns Word = "not-running" // no scheduler runs the agent
 	Behind     Word = "behind"      // a person, a slot, background tasks or other hooks come first
@@ -48,9 +55,9 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		NoAnswer, QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, PingFails, OldQueues, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
+		NoAnswer, SchedulerEnded, QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, RefusesRequests, NotSent, NotListening, TargetFails, PingFails, OldQueues, LoginEnds, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
 		CannotWork, WasHeld, WasFailing,
-		QueueFull, HasDeadLetters, ToolsRefused, IsPaused, NobodyRuns, Behind,
+		QueueFull, HasDeadLetters, StrayPrompts, ToolsRefused, ServerFails, IsPaused, TriggerPaused, NobodyRuns, Behind,
 	}
 }
 
@@ -58,7 +65,7 @@ func Words() []Word {
 // what ends by itself, is not alarming.
 func (w Word) Alarming() bool {
 	switch w {
-	case IsPaused, IsParked, OverBudget, BacksOff, WasFailing, HasDeadLetters, ToolsRefused, NobodyRuns, Behind:
+	case IsPaused, TriggerPaused, IsParked, OverBudget, BacksOff, WasFailing, HasDeadLetters, StrayPrompts, ToolsRefused, ServerFails, LoginEnds, NobodyRuns, Behind:
 		return false
 	}
 	return true
@@ -67,14 +74,14 @@ func (w Word) Alarming() bool {
 // Person reports whether the trouble needs a person, because it does not end by
 // itself.
 func (w Word) Person() bool {
-	return w != IsParked && w != OverBudget && w != BacksOff && w != QueueFull && w != Behind
+	return w != IsParked && w != OverBudget && w != BacksOff && w != QueueFull && w != NotSent && w != Behind
 }
 
 // Troubles returns the agent's troubles, most urgent first. ours is the beginning
 // of a command line for this fleet: the program and its -f flag.
 func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 	var all []Trouble
-	for _, s := range slices.Concat(a.place(now), a.approvals(now), a.wish(now), a.work(now), a.drift(), a.proof(now), a.triggers(now), a.full(), a.leftover(now)) {
+	for _, s := range slices.Concat(a.place(now), a.approvals(now), a.wish(now), a.work(now), a.drift(), a.proof(now), a.triggers(now), a.pausedTriggers(now), a.refuses(now), a.late(now), a.full(), a.leftover(now)) {
 		all = append(all, s.of(a.Agent, ours))
 	}
 	return sorted(all)
@@ -138,15 +145,10 @@ func (a Agent) mend() step {
 	case login != "":
 		return step{words: login}
 	}
-	return a.cause()
-}
-
-// why is Reason, after plain words where it is a code of the service.
-func (a Agent) why() string {
-	if refused, _ := a.Refused(); refused != "" {
-		return refused + " (" + a.Reason.String() + ")"
+	if w, is := a.ofService(); is && w.Do != "nothing" && !strings.HasPrefix(w.Do, "heartbeat ") {
+		return step{words: w.Do}
 	}
-	return a.Reason.String()
+	return a.cause()
 }
 
 // resume ends a hold.
@@ -163,15 +165,17 @@ func (a Agent) place(now time.Time) (all []sign) {
 	switch {
 	case a.Asks:
 		all = append(all, sign{what: QueueAsks, since: a.Since, why: a.Problem, do: step{command: "answer " + a.Agent}})
+	case a.absent:
+		all = append(all, sign{what: Unusable, why: a.Problem, do: step{command: "apply " + a.Agent, remark: "makes it"}})
 	case a.Problem != "":
 		all = append(all, sign{what: Unusable, why: a.Problem, do: doctor})
 	}
-	if a.Lost != "" && a.Lost != a.Problem {
+	if a.Lost != "" && a.Lost != a.Problem && !a.absent {
 		all = append(all, sign{what: DirectoryLost, since: a.Since, why: a.Lost, do: doctor})
 	}
 	if u := a.Untended; u != nil && a.Problem == "" && a.Lost == "" {
 		all = append(all, sign{
-			what: Unusable, since: u.Since, text: "what waits for approval cannot be seen to for " + Age(now.Sub(u.Since)), why: u.Why.String(),
+			what: Unusable, part: "approvals", since: u.Since, text: "approvals have been stuck for " + Age(now.Sub(u.Since)), why: u.Why.String(),
 			do: doctor, aside: true,
 		})
 	}
@@ -189,7 +193,7 @@ func (a Agent) place(now time.Time) (all []sign) {
 
 // wish returns why the agent is stopped: paused by somebody, or held.
 func (a Agent) wish(now time.Time) []sign {
-	lasts, why := Age(now.Sub(a.Since)), a.why()
+	lasts, why := Age(now.Sub(a.Since)), a.Why()
 	switch {
 	case !a.Paused.IsZero():
 		text := fmt.Sprintf("paused by %s for %s", a.WhoPaused(), Age(now.Sub(a.Paused)))
@@ -201,9 +205,9 @@ func (a Agent) wish(now time.Time) []sign {
 	case a.State == Held:
 		return []sign{{what: IsHeld, since: a.Since, text: "held for " + lasts, why: why, do: a.mend(), then: a.resume()}}
 	case a.State == Stopped && a.Blocked != nil && !a.Lasts:
-		return []sign{{what: CannotWork, since: a.Since, text: "the next run holds it", why: a.Blocked.Why, do: step{words: a.Blocked.Fix}}}
+		return []sign{{what: CannotWork, since: a.Since, text: "no session could start", why: a.Blocked.Why, do: step{words: a.Blocked.Fix}}}
 	case a.State == Stopped && a.Was == Held && a.Lasts:
-		return []sign{{what: WasHeld, since: a.Since, text: "held, also by the next run, for " + lasts, why: why, do: a.mend(), then: a.resume()}}
+		return []sign{{what: WasHeld, since: a.Since, text: "held for " + lasts + ", and by the next run", why: why, do: a.mend(), then: a.resume()}}
 	case a.State == Stopped && a.Was == Held && strings.HasPrefix(a.Reason.Raw(), ForApproval):
 	case a.State == Stopped && a.Was == Held:
 		return []sign{{what: WasHeld, since: a.Since, text: "held when its last run ended", why: why, do: a.mend()}}
@@ -213,7 +217,7 @@ func (a Agent) wish(now time.Time) []sign {
 
 // work returns why the agent's sessions do not succeed.
 func (a Agent) work(now time.Time) []sign {
-	left, why := Span(max(0, a.Until.Sub(now))), a.why()
+	left, why := Span(max(0, a.Until.Sub(now))), a.Why()
 	refused, _ := a.Refused()
 	switch {
 	case a.Stuck != nil && a.Stuck.Told:
@@ -229,6 +233,11 @@ func (a Agent) work(now time.Time) []sign {
 			what: OverBudget, since: a.Since, text: "parked for another " + left, why: why,
 			do:   step{command: "usage " + a.Agent + " --by entry", remark: "what it was spent on"},
 			then: step{command: "reload", remark: "after a larger budget in the file; otherwise it continues by itself"},
+		}}
+	case a.State == Parked && a.LeavesRoom:
+		return []sign{{
+			what: IsParked, since: a.Since, text: "parked for another " + left, why: why,
+			do: step{command: "reload", remark: "after a change of limits: in the file; otherwise it continues by itself"},
 		}}
 	case a.State == Parked && refused != "":
 		return []sign{{what: IsParked, since: a.Since, text: "parked for another " + left, why: why, do: a.mend(), then: a.resume()}}
@@ -257,6 +266,18 @@ func (a Agent) drift() []sign {
 	}}
 }
 
+// pausedTriggers returns the triggers that somebody has paused.
+func (a Agent) pausedTriggers(now time.Time) (all []sign) {
+	for _, t := range a.PausedTriggers {
+		text := fmt.Sprintf("trigger %s is paused by %s for %s", t.Trigger, WhoPaused(t.By), Age(max(0, now.Sub(t.Since))))
+		if end := pauseEnd(t.Until, now); end != "" {
+			text += ", " + end
+		}
+		all = append(all, sign{what: TriggerPaused, part: t.Trigger, since: t.Since, text: text, do: step{command: "resume " + a.Agent + " --trigger " + t.Trigger}})
+	}
+	return all
+}
+
 // triggers returns the triggers that fail, each for a reason of its own.
 func (a Agent) triggers(now time.Time) (all []sign) {
 	for _, f := range a.Failing {
@@ -270,13 +291,38 @@ func (a Agent) triggers(now time.Time) (all []sign) {
 		if !f.Retry.IsZero() {
 			text += fmt.Sprintf(", next try in %s", Age(max(0, f.Retry.Sub(now))))
 		}
-		s := sign{what: TriggerFails, since: f.Since, text: text, why: short(f.Why.String(), longestWhy), do: step{command: "doctor " + a.Agent}}
-		if !f.Requested { // otherwise the next request tries it again
-			s.then = step{command: "trigger " + a.Agent + " " + f.Trigger, remark: "when its cause is gone"}
+		s := sign{what: TriggerFails, part: f.Trigger, since: f.Since, text: text, why: short(f.Why.String(), longestWhy), do: step{command: "doctor " + a.Agent}}
+		if !f.Requested { // otherwise doctor knows more, and the next request tries it again
+			s.do = step{command: "trigger " + a.Agent + " " + f.Trigger, remark: "when you have mended that"}
 		}
 		all = append(all, s)
 	}
 	return all
+}
+
+// refuses returns the requests that the agent's webhooks have refused.
+func (a Agent) refuses(now time.Time) (all []sign) {
+	for _, r := range a.RefusedRequests {
+		text := fmt.Sprintf("%s (since %s ago, the last %s ago)", r.Text(), Age(max(0, now.Sub(r.Since))), Age(max(0, now.Sub(r.Last))))
+		part := r.Trigger + "/" + string(r.Sender) + "/" + string(r.Fault)
+		all = append(all, sign{
+			what: RefusesRequests, part: part, cause: part, since: r.Since, text: text,
+			stranger: r.Fault.ByStranger(r.Sender), do: step{words: r.Fault.Check()},
+		})
+	}
+	return all
+}
+
+// late returns that prompts cannot be queued whose time has come.
+func (a Agent) late(now time.Time) []sign {
+	u := a.Unsent
+	if u == nil || a.Problem != "" && strings.Contains(u.Why.String(), a.Problem) {
+		return nil
+	}
+	return []sign{{
+		what: NotSent, since: u.Since, text: "prompts whose time has come cannot be queued for " + Span(max(0, now.Sub(u.Since))), why: u.Why.String(),
+		do: step{command: "next " + a.Agent, remark: "which prompts; it is tried again"},
+	}}
 }
 
 // full returns that nothing more is taken into the queue.
@@ -292,7 +338,30 @@ func (a Agent) full() []sign {
 }
 
 // leftover returns what was given up, and what was refused.
-func (a Agent) leftover(now time.Time) []sign { return append(a.deadLetters(now), a.refusals()...) }
+func (a Agent) leftover(now time.Time) []sign {
+	return slices.Concat(a.deadLetters(now), a.strayed(), a.refusals(), a.unconnected())
+}
+
+// strayed returns the prompts that came past the queue.
+func (a Agent) strayed() []sign {
+	if len(a.Strays) == 0 {
+		return nil
+	}
+	last := a.Strays[len(a.Strays)-1]
+	return []sign{{
+		what: StrayPrompts, since: last.At, text: "in its last session " + session.StraysText(a.Strays), cause: last.Prompt, do: step{command: "doctor " + a.Agent},
+	}}
+}
+
+// unconnected returns the servers of MCP whose tools the agent did without.
+func (a Agent) unconnected() []sign {
+	if len(a.Servers) == 0 {
+		return nil
+	}
+	return []sign{{
+		what: ServerFails, text: "in its last session " + session.ServersText(a.Servers), cause: a.Servers[0].Name + a.Servers[0].Why, do: step{command: "doctor " + a.Agent},
+	}}
+}
 
 // refusals returns the tools that the agent's rules do not allow.
 func (a Agent) refusals() []sign {
@@ -306,7 +375,7 @@ func (a Agent) refusals() []sign {
 	slices.Sort(rules)
 	return []sign{{
 		what: ToolsRefused, text: "in its last session " + session.DeniedText(a.Denied), cause: strings.Join(rules, ", "),
-		do: step{words: "to allow them: permissions: allow: in the file, then heartbeat reload"},
+		do: step{words: "add " + strings.Join(rules, ", ") + " to permissions: allow: of the agent in the file, then heartbeat reload"},
 	}}
 }
 

@@ -10,10 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
+	"heartbeat/sources/webhook"
 )
 
 // Each kind of trouble says what it is, for how long, why, and what to type.
@@ -59,11 +63,23 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) { a.QueueLost = &QueueLoss{ago(time.Minute), session.Loss{What: "x is gone", Queued: 3}} }),
 			[]string{"its queue was lost 1m ago: x is gone; 3 prompts were queued", "heartbeat resume triage   # when you have seen it"},
 		},
+		StrayPrompts: {
+			agent(func(a *Agent) {
+				a.Strays = []session.Stray{{Number: 1, At: ago(time.Hour), By: client.Timetable, Prompt: "x"}, {Number: 2, At: ago(time.Minute), By: client.OtherSession, From: "work-c6", Prompt: "send it"}}
+			}),
+			[]string{`in its last session 2 prompts came past the queue, the last from another session (work-c6): "send it"`, "heartbeat doctor triage"},
+		},
 		ToolsRefused: {
 			agent(func(a *Agent) {
 				a.Denied = []session.Denied{{Rule: "Bash(git *)", Times: 2}, {Rule: "WebFetch", Times: 1}}
 			}),
-			[]string{"in its last session 3 tool calls were refused: Bash(git *) 2 times, WebFetch", "to allow them: permissions: allow: in the file, then heartbeat reload"},
+			[]string{"in its last session 3 tool calls were refused: Bash(git *) 2 times, WebFetch", "add Bash(git *), WebFetch to permissions: allow: of the agent in the file, then heartbeat reload"},
+		},
+		ServerFails: {
+			agent(func(a *Agent) {
+				a.Servers = []session.Server{{Name: "mail", Why: "Connection closed"}, {Name: "calendar", Why: "x"}, {Name: "wiki", Why: "y"}}
+			}),
+			[]string{"in its last session MCP server mail did not connect: Connection closed; nor did calendar and 1 more", "heartbeat doctor triage"},
 		},
 		ServiceFails: {
 			agent(func(a *Agent) { a.Stuck = &Stuck{Since: ago(time.Hour), Why: "overloaded", Told: true} }),
@@ -73,7 +89,20 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) {
 				a.Failing = []firing.Failing{{Trigger: "mails", Since: ago(time.Minute), Times: 3, Retry: now.Add(5 * time.Second), Why: "exit status 3"}}
 			}),
-			[]string{"trigger mails has failed for 1m, 3 times, next try in 5s: exit status 3", "heartbeat doctor triage", "heartbeat trigger triage mails   # when its cause is gone"},
+			[]string{"trigger mails has failed for 1m, 3 times, next try in 5s: exit status 3", "heartbeat trigger triage mails   # when you have mended that"},
+		},
+		NotSent: {
+			agent(func(a *Agent) { a.Unsent = &Unable{Since: ago(time.Hour), Why: "the queue is full: 1 of 1"} }),
+			[]string{"prompts whose time has come cannot be queued for 1h0m: the queue is full: 1 of 1", "heartbeat next triage   # which prompts; it is tried again"},
+		},
+		RefusesRequests: {
+			agent(func(a *Agent) {
+				a.RefusedRequests = []firing.RefusedRequests{{Trigger: "issues", Refused: memory.Refused{Sender: "GitHub", Fault: webhook.OldSignature, Since: ago(time.Hour), Last: ago(time.Minute), Times: 8}}}
+			}),
+			[]string{
+				"webhook issues has refused 8 requests of GitHub: signed more than 5 minutes before or after what the clock here says (since 1h ago, the last 1m ago)",
+				"compare the clocks of both machines; a request that is sent again has to be signed again",
+			},
 		},
 		IsParked: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = Parked, now.Add(90*time.Second), "rate_limit" }),
@@ -109,7 +138,7 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) {
 				a.State, a.Was, a.Reason, a.Blocked = Stopped, Held, "/a is not trusted", &Blocked{"/a is not trusted", "heartbeat apply --trust triage"}
 			}),
-			[]string{"the next run holds it: /a is not trusted", "heartbeat apply --trust triage"},
+			[]string{"no session could start: /a is not trusted", "heartbeat apply --trust triage"},
 		},
 		WasFailing: {
 			agent(func(a *Agent) { a.State, a.Was, a.Reason = Stopped, BackingOff, "exited with code 127" }),
@@ -125,10 +154,16 @@ func TestTroubles(t *testing.T) {
 			}),
 			[]string{`paused by a session of agent "clerk" for 2h`, "heartbeat resume triage"},
 		},
+		TriggerPaused: {
+			agent(func(a *Agent) {
+				a.PausedTriggers = []memory.PausedTrigger{{Trigger: "mails", Paused: memory.Paused{Since: ago(2 * time.Hour)}}}
+			}),
+			[]string{"trigger mails is paused by a person for 2h", "heartbeat resume triage --trigger mails"},
+		},
 	}
 	kinds := slices.DeleteFunc(Words(), func(w Word) bool {
-		return w == NobodyRuns || w == Behind || w == NoAnswer || w == NotListening || w == TargetFails || w == PingFails || w == OldQueues
-	}) // see TestObstacle, TestMute, TestDoors, TestUntold
+		return w == NobodyRuns || w == Behind || w == NoAnswer || w == SchedulerEnded || w == NotListening || w == TargetFails || w == PingFails || w == OldQueues || w == LoginEnds
+	}) // see TestObstacle, TestMute, TestEnds, TestDoors, TestUntold, TestALoginThatEndsIsSaid
 	if diff := cmp.Diff(slices.Sorted(slices.Values(kinds)), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
 		t.Errorf("kinds without a case: %s", diff)
 	}
@@ -158,7 +193,7 @@ func TestWhatWaitsForApprovalAndCannotBeSeenTo(t *testing.T) {
 	now := time.Now()
 	a := Agent{AgentState: AgentState{Agent: "triage", State: Idle, Untended: &Unable{Since: now.Add(-2 * time.Minute), Why: "x is gone"}}}
 	all := a.Troubles("heartbeat", now)
-	if len(all) != 1 || all[0].What != Unusable || all[0].Text != "what waits for approval cannot be seen to for 2m: x is gone" || all[0].Do != "heartbeat doctor triage" {
+	if len(all) != 1 || all[0].What != Unusable || all[0].Text != "approvals have been stuck for 2m: x is gone" || all[0].Do != "heartbeat doctor triage" {
 		t.Errorf("%+v", all)
 	}
 }
@@ -179,7 +214,7 @@ func TestObstacle(t *testing.T) {
 		"held":              {Agent{AgentState: AgentState{State: Held}}, IsHeld},
 		"parked":            {Agent{AgentState: AgentState{State: Parked, Until: now.Add(time.Hour)}}, IsParked},
 		"no slot":           {Agent{AgentState: AgentState{State: Waiting, Reason: "2 of 2 sessions live"}}, Behind},
-		"a person":          {Agent{AgentState: AgentState{State: Running, Phase: hook.Waiting}, Depth: inbox.Depth{Entries: 1}, Hush: now.Add(time.Minute)}, Behind},
+		"a person":          {Agent{AgentState: AgentState{State: Running, Phase: hook.Waiting, Hush: now.Add(time.Minute)}, Depth: inbox.Depth{Entries: 1}}, Behind},
 		"aside":             {Agent{AgentState: AgentState{State: Idle}, Depth: inbox.Depth{Entries: 1, Aside: 2}}, ""},
 		"aside, and stuck":  {Agent{AgentState: AgentState{State: Idle, Untended: &Unable{Since: now, Why: "x is gone"}}}, ""},
 		"aside, and paused": {Agent{AgentState: AgentState{State: Held, Paused: now}, Depth: inbox.Depth{Aside: 2}}, IsPaused},
@@ -242,7 +277,7 @@ func TestTroublesNameTheCommandThatShowsTheCause(t *testing.T) {
 		"parked for its login":      {AgentState{State: Parked, Reason: "api-failure (authentication_failed)"}, "", login, resume},
 		"and also by the next run":  {AgentState{State: Stopped, Lasts: true, Reason: "api-failure (authentication_failed)"}, Held, login, resume},
 		"another organisation only": {AgentState{State: Held, Reason: "api-failure (oauth_org_not_allowed)"}, "", "log in with another organisation", resume},
-		"a bill":                    {AgentState{State: Held, Reason: "the account of a: api-failure (billing_error)"}, "", "see to the account's billing", resume},
+		"a bill":                    {AgentState{State: Held, Reason: "the account of a: api-failure (billing_error)"}, "", "settle what the account owes", resume},
 		"a limit":                   {AgentState{State: Held, Reason: "the account of a: api-failure (rate_limit); on-limit: hold"}, "", "heartbeat doctor a", resume},
 		"until it is mended":        {AgentState{State: Held, Reason: "/a is not trusted", Fix: "heartbeat apply --trust a", GoesOn: true}, "", "heartbeat apply --trust a", byItself},
 		"what a person mends":       {AgentState{State: Held, Reason: "runaway", Fix: "remove that hook"}, "", "remove that hook", resume},
@@ -306,9 +341,29 @@ func TestOneCauseIsOneTrouble(t *testing.T) {
 func TestARefusedLoginIsSaidInWords(t *testing.T) {
 	t.Parallel()
 	a := Agent{AgentState: AgentState{Agent: "a", State: Held, Since: time.Now(), Reason: "the account of a: api-failure (authentication_failed)"}}
-	const want = "held for 0s: the login or the key is not accepted (the account of a: api-failure (authentication_failed))"
+	const want = "held for 0s: the API refuses the login or the key (the account of a: authentication_failed)"
 	if got := a.Troubles("heartbeat", time.Now()); len(got) != 1 || got[0].Text != want {
 		t.Errorf("%+v, want %q", got, want)
+	}
+}
+
+// TestAFailureOfTheServiceIsSaidInWords, each of them, and what mends it where a person can: of
+// a model that does not exist status said api-failure (model_not_found), and "heartbeat doctor",
+// which said to look at the log.
+func TestAFailureOfTheServiceIsSaidInWords(t *testing.T) {
+	t.Parallel()
+	for _, w := range explain.Words() {
+		if !slices.Contains(w.Of, "API failure") {
+			continue
+		}
+		a := Agent{AgentState: AgentState{Agent: "a", State: BackingOff, Since: time.Now(), Reason: foreign.Text("api-failure (" + w.Word + ")")}}
+		got := a.Troubles("heartbeat", time.Now())
+		if len(got) != 1 || strings.Contains(got[0].Text, "api-failure") || !strings.HasSuffix(got[0].Text, " ("+w.Word+")") {
+			t.Errorf("%s: %+v", w.Word, got)
+		}
+		if w.Word == "model_not_found" && (got[0].Do != "correct the model in command: or in the settings" || !strings.Contains(got[0].Text, "the model does not exist")) {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 
@@ -318,11 +373,11 @@ func TestDoors(t *testing.T) {
 	now := time.Now()
 	f := Fleet{Doors: []Door{
 		{Address: "127.0.0.1:1"},
-		{Address: "unix:/x", Since: now.Add(-time.Minute), Problem: "cannot listen on unix:/x: there is no folder /"},
+		{Address: "unix:/x", Serves: []string{"page", "webhooks"}, Since: now.Add(-time.Minute), Problem: "cannot listen on unix:/x: there is no folder /"},
 	}}
 	all := f.Troubles("heartbeat", now)
-	if len(all) != 1 || all[0].What != NotListening || all[0].Agent != "" || all[0].Do != "heartbeat doctor" ||
-		all[0].Text != "requests have not been accepted for 1m: cannot listen on unix:/x: there is no folder /" {
+	if len(all) != 1 || all[0].What != NotListening || all[0].Agent != "" || !strings.HasSuffix(all[0].Do, "below listen: in the file, then heartbeat reload") ||
+		all[0].Text != "the page and webhooks have been down for 1m: cannot listen on unix:/x: there is no folder /" {
 		t.Errorf("%+v", all)
 	}
 	f.Doors[0].Problem = "another"
@@ -362,7 +417,7 @@ func TestUntold(t *testing.T) {
 		{Target: "team", Since: now.Add(-time.Hour), Why: "notify: does not name it", Unnamed: true},
 	}, Unpinged: &Unpinged{Since: now.Add(-30 * time.Minute), Why: "connection refused"}}
 	all := f.Troubles("heartbeat", now)
-	if len(all) != 3 || all[2].What != PingFails || all[2].Text != "the ping has not arrived for 30m: connection refused" || all[0].What != TargetFails || all[0].Agent != "" || all[0].Text != "phone has had no notices for 2h: connection refused" || all[0].Do != "heartbeat notify test phone" || all[1].Do != "heartbeat validate" {
+	if len(all) != 3 || all[2].What != PingFails || all[2].Text != "the ping has not arrived for 30m: connection refused" || all[0].What != TargetFails || all[0].Agent != "" || all[0].Text != "notices to phone have failed for 2h: connection refused" || all[0].Do != "heartbeat notify test phone" || all[1].Do != "heartbeat validate" {
 		t.Errorf("%+v", all)
 	}
 	if together := Together(all); len(together) != 3 {

@@ -57,5 +57,5 @@ func (q OldQueue) Do() string {
 
 // sign is the trouble.
 func (q OldQueue) sign() sign {
-	return sign{what: OldQueues, since: q.Since, text: q.Text(), do: step{words: q.Do()}}
+	return sign{what: OldQueues, part: q.Inbox, since: q.Since, text: q.Text(), do: step{words: q.Do()}}
 }

@@ -76,23 +76,27 @@ func (v *Vain) Tries(now time.Time) string {
 
 // String says how far it is, without a time.
 func (p Proof) String() string {
-	what := "check of iteration " + Of(p.Iteration, p.Most) + ": "
+	what := "iteration " + Of(p.Iteration, p.Most)
 	switch p.State {
 	case CheckQueued:
-		what += "waits for other checks (max-checks)"
+		what += ": its check waits for others (max-checks)"
 	case CheckRuns:
-		what += "runs"
+		what += ": its check runs"
 	case CheckAgain, CheckTrouble:
-		return what + p.Why.String()
+		return what + ": " + p.Why.String()
 	case CheckPaces:
-		what += "did not pass; the next iteration waits"
+		what += " did not pass its check"
+		if p.Why != "" {
+			what += ": " + p.Why.String()
+		}
+		return what + "; the agent claims to be done within seconds, so the next iteration waits"
 	case CheckAwaits:
-		return what + "passed; waits for approval"
+		return what + " passed its check, and waits for approval"
 	case CheckAsked:
-		return what + "waits for what its agent has asked people"
+		return what + ": its check waits for answers to what the agent has asked"
 	}
 	if p.Why != "" {
-		what += "; the last one said: " + p.Why.String()
+		what += ", last check: " + p.Why.String()
 	}
 	return what
 }
@@ -108,6 +112,8 @@ func Of(n, most int) string {
 // Text is String with for how long, or until when.
 func (p Proof) Text(now time.Time) string {
 	switch again := p.Until.After(now) && p.State != CheckAwaits && p.State != CheckAsked; {
+	case again && p.State == CheckPaces:
+		return fmt.Sprintf("%s %s", p, Span(p.Until.Sub(now)))
 	case again && p.Vain != nil && p.Vain.Times > 1:
 		return fmt.Sprintf("%s, %s; again in %s", p, p.Vain.Tries(now), Span(p.Until.Sub(now)))
 	case again:

@@ -28,10 +28,10 @@ func TestProofNotes(t *testing.T) {
 		seen[note] = true
 	}
 	for want, a := range map[string]Agent{
-		"check of iteration 3 of 10: runs; the last one said: 2 tests fail (1m)":                                            proof(CheckRuns, 0),
-		"check of iteration 3 of 10: waits for what its agent has asked people (1m)":                                        proof(CheckAsked, time.Minute),
-		"check of iteration 3 of 10: 2 tests fail; again in 10s":                                                            proof(CheckAgain, 10*time.Second),
-		"check of iteration 3 of 10: did not pass; the next iteration waits; the last one said: 2 tests fail; again in 30s": proof(CheckPaces, 30*time.Second),
+		"iteration 3 of 10: its check runs, last check: 2 tests fail (1m)":                                                                    proof(CheckRuns, 0),
+		"iteration 3 of 10: its check waits for answers to what the agent has asked (1m)":                                                     proof(CheckAsked, time.Minute),
+		"iteration 3 of 10: 2 tests fail; again in 10s":                                                                                       proof(CheckAgain, 10*time.Second),
+		"iteration 3 of 10 did not pass its check: 2 tests fail; the agent claims to be done within seconds, so the next iteration waits 30s": proof(CheckPaces, 30*time.Second),
 		"iteration 2 of 10, last check: 2 tests fail": {
 			AgentState: AgentState{State: Running, Phase: hook.Turn},
 			InFlight:   &inbox.InFlight{Proving: inbox.Proving{Iteration: 2, Most: 10, Output: "FAIL\n2 tests fail\n"}},

@@ -17,6 +17,8 @@ func (a AgentState) Stays(ours string) (do string, stays bool) {
 		return "set a larger budget in the file", true
 	case a.State == Parked && a.OverBudget:
 		return "set a larger budget in the file, then " + ours + " reload", true
+	case a.State == Parked && a.LeavesRoom:
+		return "raise limits: in the file, then " + ours + " reload", true
 	}
 	return "", false
 }

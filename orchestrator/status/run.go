@@ -1,6 +1,10 @@
 package status
 
-import "time"
+import (
+	"cmp"
+	"strings"
+	"time"
+)
 
 // Run identifies the scheduler that runs a fleet.
 type Run struct {
@@ -8,6 +12,8 @@ type Run struct {
 	Fleet   string    `json:"fleet"`
 	File    string    `json:"file"`
 	Started time.Time `json:"started"`
+	// Program is the version of heartbeat that it is, "" of one that did not say so yet.
+	Program string `json:"program,omitempty"`
 	// Unloaded is set while the fleet's file does not say what runs.
 	Unloaded *Unloaded `json:"unloaded,omitempty"`
 	// Stopping is set once the run was asked to end.
@@ -45,4 +51,17 @@ type Door struct {
 	Problem string    `json:"problem,omitempty"`
 	// Fix is what to type against it, where that is known.
 	Fix string `json:"fix,omitempty"`
+}
+
+// Mend is what to do about its problem; ours is how a command line for the fleet begins.
+func (d Door) Mend(ours string) string {
+	return cmp.Or(d.Fix, "free the address (ss -lxtp shows what has it), or write another one below listen: in the file, then "+ours+" reload")
+}
+
+// down says what nobody can reach while the address is not open.
+func (d Door) down() string {
+	if len(d.Serves) == 1 && d.Serves[0] == "page" {
+		return "the page has been down"
+	}
+	return strings.ReplaceAll(strings.Join(d.Serves, " and "), "page", "the page") + " have been down"
 }

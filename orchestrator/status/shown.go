@@ -79,8 +79,9 @@ func WhoPaused(agent string) string {
 
 // PauseEnd says until when the agent is paused, as "until 14:30:05 (another 8m0s)"; "" if
 // the pause does not end by itself.
-func (a AgentState) PauseEnd(now time.Time) string {
-	end := a.PausedUntil
+func (a AgentState) PauseEnd(now time.Time) string { return pauseEnd(a.PausedUntil, now) }
+
+func pauseEnd(end, now time.Time) string {
 	if end.IsZero() {
 		return ""
 	}
@@ -101,6 +102,27 @@ func (a AgentState) Refused() (why, do string) {
 		}
 	}
 	return "", ""
+}
+
+// serviceFailed is how a session's end by a failure of the service begins.
+const serviceFailed = string(hook.EndAPIFailure) + " ("
+
+// ofService is the word of the service's failure that Reason tells, if it tells one.
+func (a AgentState) ofService() (w explain.Word, is bool) {
+	_, code, _ := strings.Cut(a.Reason.String(), serviceFailed)
+	code, _, _ = strings.Cut(code, ")")
+	w, is = explain.Find(code)
+	return w, is && slices.Contains(w.Of, "API failure")
+}
+
+// Why is Reason, after plain words where it is a code of the service.
+func (a AgentState) Why() string {
+	w, is := a.ofService()
+	if !is {
+		return a.Reason.String()
+	}
+	reason := strings.Replace(a.Reason.String(), serviceFailed+w.Word+")", w.Word, 1)
+	return strings.ToLower(w.Means[:1]) + strings.TrimSuffix(w.Means[1:], ".") + " (" + reason + ")"
 }
 
 // resumes ends the advice about what an agent is held for until it is resumed.

@@ -13,6 +13,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/usage"
 )
@@ -57,6 +58,9 @@ type AgentState struct {
 	// OverBudget is true when the agent is parked, or would be by the next run, because a
 	// budget is used up.
 	OverBudget bool `json:"over_budget,omitempty"`
+	// LeavesRoom is true when the agent is parked because limits: in the file leaves the rest of
+	// its account's limits to people.
+	LeavesRoom bool `json:"leaves_room,omitempty"`
 	// Failures counts consecutive sessions that failed without an entry done.
 	Failures int `json:"failures,omitempty"`
 	// Paused is when somebody paused the agent; zero: it is not paused.
@@ -77,6 +81,10 @@ type AgentState struct {
 	Session string     `json:"session,omitempty"`
 	Phase   hook.Phase `json:"phase,omitempty"`
 	Work    *hook.Work `json:"work,omitempty"`
+	// Attached counts the people in the session who may type. Hush is until when
+	// the session gets no prompt because one of them has typed.
+	Attached int       `json:"attached,omitempty"`
+	Hush     time.Time `json:"hush,omitzero"`
 	// Cancelling is true while what the agent works on is to be cancelled, and is not yet.
 	Cancelling bool `json:"cancelling,omitempty"`
 	// Tool runs in the session's turn; nil: none. Silent is since when a turn in which
@@ -103,15 +111,24 @@ type AgentState struct {
 	Client *Drift `json:"client,omitempty"`
 	// Denied are the calls of tools in the agent's last session that no rule allows.
 	Denied []session.Denied `json:"denied,omitempty"`
+	// Servers are those of MCP that did not connect in the agent's last session.
+	Servers []session.Server `json:"servers,omitempty"`
+	// PausedTriggers do not fire by themselves; the agent works.
+	PausedTriggers []memory.PausedTrigger `json:"paused_triggers,omitempty"`
+	// Strays are the prompts in its last session that neither its queue nor a person has
+	// given.
+	Strays []session.Stray `json:"strays,omitempty"`
 	// Failing are the triggers that fail.
 	Failing []firing.Failing `json:"failing,omitempty"`
 	// Unsent is set while prompts whose time has come (send --at) cannot be queued.
 	Unsent *Unable `json:"unsent,omitempty"`
-	// Untended is set while what the agent waits for approval of cannot be seen to: answers
+	// Untended is set while the agent's approvals are stuck: answers
 	// have no effect.
 	Untended *Unable `json:"untended,omitempty"`
 	// RefusedFires are those that triggers had no room for, in this run.
 	RefusedFires []firing.RefusedFires `json:"refused,omitempty"`
+	// RefusedRequests are those that webhooks have refused.
+	RefusedRequests []firing.RefusedRequests `json:"refused_requests,omitempty"`
 }
 
 // Unable says since when something cannot be done that is tried again, and why.
@@ -181,6 +198,7 @@ type Agent struct {
 	DeadMore  bool      `json:"dead_letters_more,omitempty"`
 	DeadSince time.Time `json:"dead_letters_since,omitzero"`
 	Problem   string    `json:"problem,omitempty"`
+	absent    bool      // Problem is that the directory is not there
 	// Asks is true when the queue does not know where to continue, and asks a person.
 	Asks bool `json:"needs_answer,omitempty"`
 	// Was is the last state of an agent that is now stopped.
@@ -191,10 +209,6 @@ type Agent struct {
 	Today usage.Sum `json:"today,omitzero"`
 	// MaxQueue is how many prompts may be queued; 0: as many as come.
 	MaxQueue int `json:"max_queue,omitempty"`
-	// Attached counts the people in the session who may type. Hush is until when
-	// the session gets no prompt because one of them has typed.
-	Attached int       `json:"attached,omitempty"`
-	Hush     time.Time `json:"hush,omitzero"`
 	// Line is what the agent said or did last in its live session; nil: nothing yet.
 	Line *Line `json:"line,omitempty"`
 	// Unread is true when the queue could not be read: then Depth and InFlight say

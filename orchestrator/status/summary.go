@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Summary is the result of a run.
@@ -13,8 +14,10 @@ type Summary struct {
 	// Finished is true when a run with Once had nothing left to do.
 	Finished bool `json:"finished"`
 	// Unfired counts triggers that --fire could not fire.
-	Unfired int            `json:"unfired,omitempty"`
-	Agents  []AgentSummary `json:"agents"`
+	Unfired int `json:"unfired,omitempty"`
+	// Undelivered says which replies have not arrived where they were to go, or is "".
+	Undelivered string         `json:"undelivered,omitempty"`
+	Agents      []AgentSummary `json:"agents"`
 }
 
 // AgentSummary is what a run did for one agent.
@@ -23,6 +26,19 @@ type AgentSummary struct {
 	Queued int `json:"queued"`
 	// Unread is why it is not known what is queued, or "".
 	Unread string `json:"unread,omitempty"`
+	// Waiting counts the entries that are set aside until a person has said yes or no.
+	Waiting int `json:"waiting,omitempty"`
+	// Vanished says that queued prompts were taken out of the inbox during the run, or is "".
+	Vanished string `json:"vanished,omitempty"`
+}
+
+// Totals are how many prompts the agents of a run have done and given up, and how many
+// are queued.
+func (s *Summary) Totals() (done, dead, queued int) {
+	for _, a := range s.Agents {
+		done, dead, queued = done+a.Acknowledged, dead+a.DeadLettered, queued+a.Queued
+	}
+	return done, dead, queued
 }
 
 // statesText says how many agents are in each state.
@@ -43,7 +59,7 @@ type Verdict string
 const (
 	AllDone    Verdict = "done"
 	SomeParked Verdict = "parked"
-	SomeLeft   Verdict = "left" // dead-lettered, held, still queued, or not fired
+	SomeLeft   Verdict = "left" // dead-lettered, lost, held, still queued, waiting for a person, not fired, or a reply that has not arrived
 )
 
 func (v Verdict) rank() int { return slices.Index([]Verdict{AllDone, SomeParked, SomeLeft}, v) }
@@ -52,7 +68,7 @@ func (v Verdict) rank() int { return slices.Index([]Verdict{AllDone, SomeParked,
 // or SomeLeft if the run did not finish.
 func (s *Summary) Verdict() Verdict {
 	v := AllDone
-	if !s.Finished || s.Unfired > 0 {
+	if !s.Finished || s.Unfired > 0 || s.Undelivered != "" {
 		v = SomeLeft
 	}
 	for _, a := range s.Agents {
@@ -63,15 +79,39 @@ func (s *Summary) Verdict() Verdict {
 	return v
 }
 
-// Verdict returns one agent's result in a run with Once.
+// Verdict returns one agent's result in a run with Once: whether something that it was to do is
+// not done. What was given up before the run is no part of it.
 func (a AgentSummary) Verdict() Verdict {
 	switch {
-	case a.State == Held || a.Lost != "" || a.Unread != "" || a.DeadLettered > 0 || len(a.Failing) > 0 || a.Queued > 0 && a.State != Parked:
+	case a.State == Held || a.Queued > 0 && a.State != Parked || a.notDone() != "":
 		return SomeLeft
 	case a.State == Parked:
 		return SomeParked
 	}
 	return AllDone
+}
+
+// notDone says what is not done of what the queue does not show, or is "".
+func (a AgentSummary) notDone() string {
+	switch {
+	case a.QueueLost != nil:
+		return "its queue was lost: " + a.QueueLost.String()
+	case a.Lost != "" || a.Unread != "":
+		return cmp.Or(a.Lost, a.Unread)
+	case a.Unsent != nil:
+		return "prompts whose time has come cannot be queued: " + a.Unsent.Why.String()
+	case a.Untended != nil:
+		return "approvals are stuck: " + a.Untended.Why.String()
+	case len(a.Failing) > 0:
+		return "trigger " + a.Failing[0].Trigger + ": " + a.Failing[0].Why.String()
+	case a.Waiting == 1:
+		return "1 prompt waits for approval"
+	case a.Waiting > 0:
+		return strconv.Itoa(a.Waiting) + " prompts wait for approval"
+	case a.DeadLettered > 0:
+		return fmt.Sprintf("%d given up", a.DeadLettered)
+	}
+	return a.Vanished
 }
 
 // Why says why an agent is in its state, or why it is not done; "" if it is idle
@@ -80,14 +120,22 @@ func (a AgentSummary) Why() string {
 	switch {
 	case a.State != Idle:
 		return a.Reason.String()
-	case a.Lost != "" || a.Unread != "":
-		return cmp.Or(a.Lost, a.Unread)
-	case len(a.Failing) > 0:
-		return "trigger " + a.Failing[0].Trigger + ": " + a.Failing[0].Why.String()
-	case a.DeadLettered > 0:
-		return fmt.Sprintf("%d given up", a.DeadLettered)
+	case a.notDone() != "":
+		return a.notDone()
 	case a.Queued > 0:
 		return fmt.Sprintf("%d still queued", a.Queued)
 	}
 	return ""
+}
+
+// Vanish takes in which agents lost prompts during a run that began at a time, as the troubles
+// at its end say.
+func (s *Summary) Vanish(troubles []Trouble, begin time.Time) {
+	for _, t := range troubles {
+		for i := range s.Agents {
+			if s.Agents[i].Agent == t.Agent && t.What == LostPrompts && !t.Since.Before(begin) {
+				s.Agents[i].Vanished = t.Text
+			}
+		}
+	}
 }

@@ -10,8 +10,10 @@ import (
 // Trouble is something that keeps an agent from working, or that a person has to
 // know about: what is wrong, since when, and what to do.
 type Trouble struct {
-	Agent string    `json:"agent"`
-	What  Word      `json:"what"`
+	Agent string `json:"agent"`
+	What  Word   `json:"what"`
+	// Part tells it from others of its agent that are of the same kind; "": there is only one.
+	Part  string    `json:"part,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 	// Text says what is wrong, for how long and why. It gives no advice.
 	Text string `json:"text"`
@@ -24,7 +26,13 @@ type Trouble struct {
 	dead  given
 	ours  string
 	aside bool // the queue goes on meanwhile
+	// stranger is true if somebody may have made it who has nothing to do with the fleet.
+	stranger bool
 }
+
+// ByStranger reports whether somebody may have made the trouble who has nothing to do with the
+// fleet: it can wait until a person looks.
+func (t Trouble) ByStranger() bool { return t.stranger }
 
 // Commands are those of Do and Then in words, without what all commands of the fleet begin
 // with. What is in words only is none.
@@ -41,6 +49,7 @@ func (t Trouble) Commands() (all [][]string) {
 // sign is one trouble, before it gets the agent's name and the command's prefix.
 type sign struct {
 	what     Word
+	part     string
 	since    time.Time
 	text     string // what is wrong and for how long, or ""
 	why      string // or ""
@@ -48,13 +57,14 @@ type sign struct {
 	do, then step
 	dead     given
 	aside    bool // the queue goes on meanwhile
+	stranger bool
 }
 
 func (s sign) of(agent, ours string) Trouble {
 	text := strings.TrimSuffix(strings.TrimPrefix(s.text+": "+s.why, ": "), ": ")
 	return Trouble{
-		Agent: agent, What: s.what, Since: s.since, Text: text, Do: s.do.in(ours), Then: s.then.in(ours),
-		cause: cmp.Or(s.cause, s.why), dead: s.dead, ours: ours, aside: s.aside,
+		Agent: agent, What: s.what, Part: s.part, Since: s.since, Text: text, Do: s.do.in(ours), Then: s.then.in(ours),
+		cause: cmp.Or(s.cause, s.why), dead: s.dead, ours: ours, aside: s.aside, stranger: s.stranger,
 	}
 }
 
@@ -103,7 +113,7 @@ func Together(all []Trouble) []Alike {
 	for _, t := range all {
 		c := cause{t.What, nameless(t.cause, t.Agent), nameless(t.Do, t.Agent), nameless(t.Then, t.Agent)}
 		at, known := seen[c]
-		if !known {
+		if !known || t.Agent == together[at].last() { // another part of the same agent
 			seen[c] = len(together)
 			together = append(together, Alike{Trouble: t})
 			continue
@@ -116,6 +126,14 @@ func Together(all []Trouble) []Alike {
 		}
 	}
 	return together
+}
+
+// last is the last agent that has it.
+func (a Alike) last() string {
+	if n := len(a.Others); n > 0 {
+		return a.Others[n-1]
+	}
+	return a.Agent
 }
 
 // mostInCommand is how many agents a command names.

@@ -74,27 +74,28 @@ func (a Agent) saying(now time.Time) string {
 	return fmt.Sprintf("; it said %s ago: %q", Span(now.Sub(a.Said.At)), a.Said.Text.String())
 }
 
-// refusedFor is how long it is shown that a trigger's fires were refused.
-const refusedFor = time.Hour
+// refusedFor is how long it is shown that a trigger's fires were refused, missedFor that they
+// were passed over: nobody may have looked since.
+const (
+	refusedFor = time.Hour
+	missedFor  = 24 * time.Hour
+)
 
-// Refusals say how often fires of the agent's triggers have found no room, where that
+// Refusals say how often fires of the agent's triggers have become no prompt, where that
 // was lately.
 func (a Agent) Refusals(now time.Time) (all []string) {
 	for _, r := range a.RefusedFires {
-		if a.State != Stopped && now.Sub(r.At) < refusedFor {
+		switch past := now.Sub(r.At); {
+		case a.State == Stopped:
+		case r.Why == "missed" && past < missedFor:
+			all = append(all, fmt.Sprintf("trigger %s was due %s while nothing ran, and that is not made up for (found %s ago)",
+				r.Trigger, plural(r.Times, "time"), Age(max(0, past))))
+		case r.Why != "missed" && past < refusedFor:
 			all = append(all, fmt.Sprintf("trigger %s was refused %s by %s, the last time %s ago",
 				r.Trigger, plural(r.Times, "time"), limitOf[r.Why], Age(max(0, now.Sub(r.At)))))
 		}
 	}
 	return all
-}
-
-// Late says that prompts whose time has come cannot be queued, or "".
-func (a Agent) Late(now time.Time) string {
-	if a.Unsent == nil || a.State == Stopped {
-		return ""
-	}
-	return fmt.Sprintf("prompts whose time has come cannot be queued for %s: %s; it is tried again", Span(now.Sub(a.Unsent.Since)), a.Unsent.Why)
 }
 
 // limitOf is the key of the file that refuses for a reason.

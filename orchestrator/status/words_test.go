@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,9 +49,9 @@ func TestNotesOfWhatWaits(t *testing.T) {
 	for want, a := range map[string]Agent{
 		"waiting: all slots are taken":                                                          {AgentState: AgentState{State: Waiting, Reason: "all slots are taken"}},
 		"its session ends: drained":                                                             {AgentState: AgentState{State: Ending, Reason: "drained"}},
-		"a person uses its session; prompts continue when they have left":                       {AgentState: AgentState{State: Running, Phase: hook.Unattended}, Attached: 1},
+		"a person uses its session; prompts continue when they have left":                       {AgentState: AgentState{State: Running, Phase: hook.Unattended, Attached: 1}},
 		"its turn was interrupted: its session cannot take a prompt and ends soon":              {AgentState: AgentState{State: Running, Phase: hook.Unattended}},
-		"a person has typed in its session; prompts continue in 1m0s":                           {AgentState: AgentState{State: Running, Phase: hook.Waiting}, Hush: now.Add(time.Minute)},
+		"a person has typed in its session; prompts continue in 1m0s":                           {AgentState: AgentState{State: Running, Phase: hook.Waiting, Hush: now.Add(time.Minute)}},
 		"a turn is running that did not come from the queue; a person may have started it":      {AgentState: AgentState{State: Running, Phase: hook.Turn}},
 		"Stop hooks other than heartbeat's run at the end of its turn; prompts come after them": {AgentState: AgentState{State: Running, Phase: hook.Settling}},
 		"background tasks of its last turn still run; prompts come after them":                  {AgentState: AgentState{State: Running, Phase: hook.Background}},
@@ -95,9 +96,14 @@ func TestRefusals(t *testing.T) {
 	a := Agent{AgentState: AgentState{State: Running, RefusedFires: []firing.RefusedFires{
 		{Trigger: "github", Why: "queue-full", Times: 3, At: now.Add(-2 * time.Minute)},
 		{Trigger: "cron-1", Why: "rate", Times: 1, At: now.Add(-2 * time.Hour)},
+		{Trigger: "nightly", Why: "missed", Times: 2, At: now.Add(-2 * time.Hour)},
+		{Trigger: "hourly", Why: "missed", Times: 2, At: now.Add(-25 * time.Hour)},
 	}}}
-	want := "trigger github was refused 3 times by max-queue, the last time 2m ago"
-	if got := a.Refusals(now); len(got) != 1 || got[0] != want {
+	want := []string{
+		"trigger github was refused 3 times by max-queue, the last time 2m ago",
+		"trigger nightly was due 2 times while nothing ran, and that is not made up for (found 2h ago)",
+	}
+	if got := a.Refusals(now); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	a.State = Stopped

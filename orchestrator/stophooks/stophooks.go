@@ -54,7 +54,7 @@ func Of(stateDir string) *Memory {
 }
 
 // maxOfAgent limits how many hooks are kept on one agent's word: agents can make
-// them up. enough is in how many agents one must be seen to be known for all.
+// them up. A hook seen in enough agents is believed for all.
 const (
 	maxOfAgent = 32
 	enough     = 2

@@ -218,8 +218,7 @@ func blocks(content json.RawMessage) []block {
 	if json.Unmarshal(content, &text) == nil {
 		return []block{{Type: "text", Text: text}}
 	}
-	var list []block
-	_ = json.Unmarshal(content, &list) // what is no list has no parts
+	list, _ := foreign.List[block](content) // what is no list has no parts
 	return list
 }
 

@@ -23,7 +23,7 @@ const (
 type Counter struct {
 	works  []work
 	shares map[string]*share // by delivery id
-	order  []string          // the keys of shares: the last one is in work, or was
+	order  []string          // the keys of shares: the last one is in flight, or was
 	seen   map[string]answer // by message id
 	ids    []string          // of seen, oldest first
 
@@ -83,7 +83,7 @@ func (c *Counter) Works(o Of, since time.Time) {
 	c.share(o)
 }
 
-// at returns the share of the entry that was in work at a time. The zero time means
+// at returns the share of the entry that was in flight at a time. The zero time means
 // now.
 func (c *Counter) at(t time.Time) *share {
 	if len(c.works) == 0 {
@@ -96,7 +96,7 @@ func (c *Counter) at(t time.Time) *share {
 	return c.share(c.works[i].Of)
 }
 
-// shareOf returns the share of a delivery, or that of the entry in work if it has none.
+// shareOf returns the share of a delivery, or that of the entry in flight if it has none.
 func (c *Counter) shareOf(delivery string) *share {
 	if s := c.shares[delivery]; s != nil {
 		return s
@@ -214,7 +214,7 @@ func (c *Counter) Base(total float64) {
 
 // Told takes the client's report of what the conversation has cost up to a time; the
 // zero time means in total. What was spent since the last report is divided among the
-// entries in work since then.
+// entries in flight since then.
 func (c *Counter) Told(total float64, at time.Time) {
 	spent := total - c.total
 	switch {

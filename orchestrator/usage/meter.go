@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"heartbeat/orchestrator/deadline"
 )
 
 // Allowance is how much may be spent; 0 is no limit. Tokens are input, output and those
@@ -118,6 +120,7 @@ type Meter struct{ slices []sliceSum }
 
 type sliceSum struct {
 	from time.Time
+	last time.Time // when the last of it was spent
 	Sum
 }
 
@@ -133,19 +136,26 @@ func (m *Meter) Add(s Sum, at, now time.Time) {
 	if !found {
 		m.slices = slices.Insert(m.slices, i, sliceSum{from: from})
 	}
-	m.slices[i].Sum = m.slices[i].Plus(s)
+	m.slices[i].Sum, m.slices[i].last = m.slices[i].Plus(s), deadline.Since(at, now)
 }
 
-// Since returns what was spent from a time on.
-func (m *Meter) Since(t time.Time) (sum Sum) {
+// Within returns what was spent in a period, and when the last of it was. What is older
+// than the period is long does not count, nor what was spent after it: then the clock was
+// set back since.
+func (m *Meter) Within(from, until, now time.Time) (sum Sum, last time.Time) {
 	if m == nil {
-		return Sum{}
+		return Sum{}, time.Time{}
 	}
 	for _, s := range slices.Backward(m.slices) {
-		if s.from.Before(t) {
+		if s.from.Before(from) {
 			break
 		}
-		sum = sum.Plus(s.Sum)
+		if s.from.Before(until) && now.Sub(s.last) < until.Sub(from) {
+			sum = sum.Plus(s.Sum)
+			if s.last.After(last) {
+				last = s.last
+			}
+		}
 	}
-	return sum
+	return sum, last
 }

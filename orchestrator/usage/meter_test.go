@@ -68,20 +68,22 @@ func TestNoHourOfAYearIsInNoDay(t *testing.T) {
 	}
 }
 
+func turnsOf(s Sum, _ time.Time) int64 { return s.Turns }
+
 // TestMeter knows what was spent since a period began, in whatever order it is told,
 // and forgets what no period needs.
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	var m *Meter
-	if got := m.Since(noon); got != (Sum{}) {
-		t.Errorf("of nobody: %+v", got)
+	if got := turnsOf(m.Within(noon, noon.Add(time.Hour), noon)); got != 0 {
+		t.Errorf("of nobody: %d", got)
 	}
 	m = &Meter{}
 	for _, minute := range []int{30, 0, 59, -1, 60, -30 * 60} {
 		m.Add(Sum{Turns: 1}, noon.Add(time.Duration(minute)*time.Minute), noon.Add(time.Hour))
 	}
 	for since, want := range map[time.Duration]int64{0: 4, -time.Hour: 5, time.Hour: 1, -100 * time.Hour: 5, 2 * time.Hour: 0} {
-		if got := m.Since(noon.Add(since)).Turns; got != want {
+		if got := turnsOf(m.Within(noon.Add(since), noon.Add(2*time.Hour), noon.Add(time.Hour))); got != want {
 			t.Errorf("since %v: %d, want %d", since, got, want)
 		}
 	}
@@ -107,10 +109,10 @@ func TestAMeterAfterAClockThatWasAhead(t *testing.T) {
 		m.Add(Sum{Turns: 1}, at, at)
 	}
 	m.Add(Sum{Turns: 1}, noon.Add(-time.Hour), noon)
-	if got := m.Since(noon).Turns; got != 3 {
+	if got := turnsOf(m.Within(noon, noon.Add(time.Hour), noon)); got != 3 {
 		t.Errorf("since noon: %d turns, want 3", got)
 	}
-	if got := m.Since(noon.Add(-2 * time.Hour)).Turns; got != 4 {
+	if got := turnsOf(m.Within(noon.Add(-2*time.Hour), noon.Add(time.Hour), noon)); got != 4 {
 		t.Errorf("since ten: %d turns, want 4", got)
 	}
 }

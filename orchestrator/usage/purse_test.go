@@ -25,7 +25,7 @@ func TestWhatAnAgentSpendsFrom(t *testing.T) {
 		var names []string
 		var turns []int64
 		for _, p := range Purses(tt.agent, tt.group) {
-			names, turns = append(names, p.Name()), append(turns, spent[p].Since(now.Add(-time.Hour)).Turns)
+			names, turns = append(names, p.Name()), append(turns, turnsOf(spent[p].Within(now.Add(-time.Hour), now.Add(time.Hour), now)))
 		}
 		if !slices.Equal(names, tt.names) || !slices.Equal(turns, tt.turns) {
 			t.Errorf("%s: %q have spent %v turns", name, names, turns)

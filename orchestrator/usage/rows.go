@@ -22,7 +22,7 @@ const (
 // Row is what was spent on one agent, day, trigger, entry, account or session.
 type Row struct {
 	Key string `json:"key"`
-	// Agent is whose entry or session it is; "" in other rows.
+	// Agent is the one that the entry or session belongs to; "" in other rows.
 	Agent string `json:"agent,omitempty"`
 	// Agents have used an account; nil in other rows.
 	Agents []string `json:"agents,omitempty"`

@@ -59,7 +59,7 @@ func (s Sum) Minus(t Sum) Sum {
 // Of says what something was spent on.
 type Of struct {
 	// Delivery is the delivery id of the entry, which all its attempts share; "":
-	// no entry was in work.
+	// no entry was in flight.
 	Delivery string `json:"delivery,omitempty"`
 	Entry    string `json:"entry,omitempty"`  // the id that its sender gave it
 	Source   string `json:"source,omitempty"` // AGENT/TRIGGER@LABEL, or the word of who sent it

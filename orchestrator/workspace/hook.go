@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"heartbeat/hook"
+	"heartbeat/hook/ask"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/launch"
@@ -207,14 +207,14 @@ func dropOldCopies(bin string, wanted func(folder string) bool) error {
 // runWait limits the call that shows that a hook can run; it takes milliseconds.
 const runWait = 20 * time.Second
 
-// runs calls the hook like a client that has no session of ours: then it does
-// nothing.
+// runs calls the hook's program without a session of ours: then it does nothing. The whole
+// command line says 0 of a program that does not run, too.
 func (h *Hook) runs() error {
 	ctx, cancel := context.WithTimeout(context.Background(), runWait)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", h.Command)
+	cmd := exec.CommandContext(ctx, h.binary, ask.Word)
 	cmd.Dir = "/"
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, hook.EnvSession+"=") })
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, ask.EnvSession+"=") })
 	out, err := cmd.CombinedOutput()
 	if err == nil && len(out) == 0 {
 		return nil

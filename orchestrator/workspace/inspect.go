@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"heartbeat/config"
+	"heartbeat/hook/client"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/preflight"
 )
@@ -35,6 +36,7 @@ func (p *Plan) inspect() {
 	c := p.client()
 	all := c.Settings()
 	p.Obstacles, p.Others, p.Foreign = c.HookObstacles(all), c.Others(all), c.Foreign(all)
+	p.Timed, p.Timetable = c.Timed(), client.Claude.HasTimetable(p.Agent.Permissions.Allow)
 	for _, s := range all {
 		if s.Kind != preflight.Managed { // which ours does not replace
 			p.StatusLine = cmp.Or(settings.StatusLine(s.Data), p.StatusLine)

@@ -5,7 +5,8 @@ import (
 	"fmt"
 
 	"heartbeat/config"
-	"heartbeat/hook"
+	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/launch"
@@ -61,12 +62,12 @@ func (p *Preparer) Prepare(a *config.Agent) (launch.Prepared, error) {
 // be handed over: it would be paid for, and get nothing.
 func (p *Plan) handable() error {
 	a := p.Agent
-	err := hook.Unhandable(inbox.Place{Inbox: a.Inbox, Home: a.Home, Dir: a.Dir, MaxEntry: a.MaxEntry})
+	err := handover.Unhandable(inbox.Place{Inbox: a.Inbox, Home: a.Home, Dir: a.Dir, MaxEntry: a.MaxEntry})
 	if err == nil {
 		return nil
 	}
 	return p.client().Blocked([]preflight.Obstacle{{
-		Code: preflight.PromptFile, Seen: fmt.Sprintf("the next prompt is too long for the client, and the file by which it would get it cannot be written: %v", err),
+		Code: preflight.PromptFile, Seen: fmt.Sprintf("the next prompt is too long for the client, and the file that would carry it cannot be written: %v", err),
 		Why: "a session would be started, and could not be given it", Fix: "make room, and make it writable: " + settings.Quote(a.Home),
 	}})
 }
@@ -83,9 +84,11 @@ func (p *Preparer) Blocked(a *config.Agent) error {
 }
 
 // passed is what a session's client is given by --settings: a status line of ours,
-// which tells what the session costs, in what the client would get otherwise. The
-// client takes only the last --settings, so what the agent's command passes is in
-// it. It is nil where the client cannot read that: it says so itself.
+// which tells what the session costs, and what closes its tools beside the prompt, in
+// what the client would get otherwise. The client takes only the last --settings, so what
+// the agent's command passes is in it. It is nil where the client cannot read that: it
+// says so itself. A person's own client in the directory has neither, and the session
+// cannot take them off.
 func (p *Plan) passed() ([]byte, error) {
 	base := p.rendered
 	if base == nil {
@@ -95,7 +98,9 @@ func (p *Plan) passed() ([]byte, error) {
 		}
 		base = theirs.Data
 	}
-	data, err := settings.WithStatusLine(base, settings.StatusLineCommand(p.hook.Command, p.StatusLine))
+	more := settings.Session{StatusLine: settings.StatusLineCommand(p.hook.binary, p.StatusLine)}
+	more.Deny, more.Env = client.Claude.Shut(p.Agent.Permissions.Allow)
+	data, err := settings.ForSession(base, more)
 	if err != nil {
 		return nil, fmt.Errorf("cannot render the settings of agent %q: %w", p.Agent.Name, err)
 	}

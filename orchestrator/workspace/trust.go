@@ -162,7 +162,7 @@ func lockClientFile(path, real string) (release func(), err error) {
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, errors.Join(err, unlock())
 		}
-		if info, err := os.Lstat(lock); err == nil && time.Since(info.ModTime()) > staleLock {
+		if info, err := os.Lstat(lock); err == nil && time.Since(info.ModTime()).Abs() > staleLock {
 			_ = os.Remove(lock)
 			continue
 		}

@@ -65,6 +65,10 @@ type Plan struct {
 	Others    preflight.Others
 	// Foreign is what files in the directory tell the client in addition to ours.
 	Foreign []preflight.Foreign
+	// Timed are prompts of the directory that the client gives itself; Timetable is
+	// true if the agent's sessions get them.
+	Timed     []preflight.Foreign
+	Timetable bool
 	// StatusLine is the command line of the status line that the client would show,
 	// or "".
 	StatusLine string
@@ -97,6 +101,9 @@ func New(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
 // others change meanwhile (a client that keeps a permission, a person, another fleet
 // in the same directory) is planned for again.
 func Apply(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
+	if err := a.Exposed(); err != nil {
+		return nil, fmt.Errorf("cannot wire agent %q: %w", a.Name, err)
+	}
 	unlock, err := lock(stateDir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot wire agent %q: %w", a.Name, err)

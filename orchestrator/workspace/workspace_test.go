@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -497,6 +498,49 @@ func TestPreparer(t *testing.T) {
 	b.put(".claude/settings.local.json", `{"disableAllHooks": true}`)
 	if _, err := preparer.Prepare(b.agent); err == nil {
 		t.Error("a session would start in which no hook runs")
+	}
+}
+
+// TestEachSessionIsShutBesideItsPrompt: wherever our hooks are, the client is passed what
+// closes its tools beside the prompt, but for those that the agent's rules name; the
+// directory's settings are not changed for it.
+func TestEachSessionIsShutBesideItsPrompt(t *testing.T) {
+	t.Parallel()
+	for _, target := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal, config.SettingsFlag, config.SettingsOnly} {
+		for _, allow := range [][]string{nil, {"CronCreate"}} {
+			b := newBench(t)
+			b.agent.Settings, b.agent.Permissions.Allow = target, allow
+			self := filepath.Join(t.TempDir(), "heartbeat")
+			if err := os.WriteFile(self, []byte("#!/bin/sh\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			preparer, err := NewPreparer(b.state, self, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := preparer.Prepare(b.agent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var passed struct {
+				Permissions struct{ Deny []string }
+				Env         map[string]string
+			}
+			if err := json.Unmarshal(p.Settings, &passed); err != nil {
+				t.Fatal(err)
+			}
+			for _, tool := range client.Claude.Beside {
+				if slices.Contains(passed.Permissions.Deny, tool.Tool) == slices.Contains(allow, tool.Tool) {
+					t.Errorf("%s, allow %q: %s: %q", target, allow, tool.Tool, passed.Permissions.Deny)
+				}
+			}
+			if (passed.Env["CLAUDE_CODE_DISABLE_CRON"] == "1") != (allow == nil) {
+				t.Errorf("%s, allow %q: %q", target, allow, passed.Env)
+			}
+			if theirs, err := os.ReadFile(filepath.Join(b.agent.Dir, ".claude", "settings.json")); strings.Contains(string(theirs), "EnterPlanMode") {
+				t.Errorf("%s: %s, %v", target, theirs, err)
+			}
+		}
 	}
 }
 

@@ -399,14 +399,15 @@ func TestLinkInTheSocketsPlace(t *testing.T) {
 	}
 }
 
-// Connections that say nothing use up no more than their share of the
-// session's descriptors, and those who are there stay.
-func TestFloodOfConnections(t *testing.T) {
+// TestWhoKeepsThePlacesKeepsNobodyOut: connections that say nothing, and guests that only
+// look, as each process of this user may. Who joins and may type takes a place of theirs,
+// and who is there stays.
+func TestWhoKeepsThePlacesKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	d, path := open(t, &fakeTerminal{})
-	guest := gather(join(t, path, Guest{ReadOnly: true}))
-	var refused atomic.Int32
-	for range 3 * maxConns {
+	guest := gather(join(t, path, Guest{}))
+	var ended atomic.Int32
+	for range 3 * room.Served {
 		conn, err := net.Dial("unix", path)
 		if err != nil {
 			t.Fatal(err)
@@ -414,15 +415,23 @@ func TestFloodOfConnections(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 		go func() {
 			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-				refused.Add(1)
+				ended.Add(1)
 			}
 		}()
 	}
-	until(t, "most connections are refused", func() bool { return refused.Load() >= maxConns })
+	var looking []*collect
+	for range maxGuests + 5 {
+		looking = append(looking, gather(join(t, path, Guest{ReadOnly: true})))
+	}
+	late := gather(join(t, path, Guest{}))
+	until(t, "most that say nothing have made room", func() bool { return int(ended.Load()) >= room.Served })
 	d.Write([]byte("still here"))
-	until(t, "who is there sees the output", guest.is(func(c *collect) bool { return strings.Contains(c.output.String(), "still here") }))
-	if left := maxConns - len(d.doors); left < 0 {
-		t.Errorf("%d connections too many", -left)
+	for _, there := range []*collect{guest, late, looking[len(looking)-1]} {
+		until(t, "who is there sees the output", there.is(func(c *collect) bool { return strings.Contains(c.output.String(), "still here") }))
+	}
+	until(t, "who looked first has left", looking[0].is(func(c *collect) bool { return strings.HasPrefix(c.ended, "too many look on") }))
+	if n, _, _ := d.People(); n != 2 {
+		t.Errorf("%d may type", n)
 	}
 }
 

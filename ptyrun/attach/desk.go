@@ -18,6 +18,7 @@ package attach
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ import (
 	"sync"
 	"time"
 
+	"heartbeat/ptyrun/lobby"
 	"heartbeat/ptyrun/peer"
 )
 
@@ -54,8 +56,6 @@ type Config struct {
 const (
 	// maxGuests limits how many guests there are at once.
 	maxGuests = 32
-	// maxConns limits connections, including those that have not said who they are.
-	maxConns = 2 * maxGuests
 	// maxHistory is how much of the last output a guest gets first.
 	maxHistory = 64 << 10
 	// nudgeTime is how long the window stays narrower (the client has painted
@@ -64,6 +64,10 @@ const (
 	// farewell is how long guests may take to read the last output.
 	farewell = 500 * time.Millisecond
 )
+
+// room is how many may be connected, with those that have not said who they are: these make
+// room for others. Our descriptors are the session's.
+var room = lobby.Room{Served: 2 * maxGuests, Waiting: 16}
 
 // Desk is where guests join a terminal. It is an io.Writer for the terminal's
 // output that never blocks and never fails.
@@ -74,7 +78,6 @@ type Desk struct {
 	serving  sync.WaitGroup
 	typing   sync.Mutex // one guest's keys at a time
 	changed  chan struct{}
-	doors    chan struct{} // one is taken for each connection
 
 	mu      sync.Mutex
 	guests  []*watcher
@@ -108,7 +111,7 @@ func Listen(path string, cfg Config) (*Desk, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{cfg: cfg, listener: l, size: cfg.Size, changed: make(chan struct{}, 1), doors: make(chan struct{}, maxConns)}, nil
+	return &Desk{cfg: cfg, listener: l, size: cfg.Size, changed: make(chan struct{}, 1)}, nil
 }
 
 // Serve lets guests join a terminal. It returns at once.
@@ -196,8 +199,11 @@ func (d *Desk) hangUp() {
 }
 
 func (d *Desk) accept() {
+	strangers := func(err error) { d.cfg.Log.Warn("refused a connection to the session", "err", err) }
+	l := lobby.Open(peer.Listener{Listener: d.listener, Refused: strangers}, room)
+	defer func() { _ = l.Close() }()
 	for {
-		conn, err := peer.Listener{Listener: d.listener, Refused: func(err error) { d.cfg.Log.Warn("refused a connection to the session", "err", err) }}.Accept()
+		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -208,20 +214,14 @@ func (d *Desk) accept() {
 			time.Sleep(time.Second)
 			continue
 		}
-		select {
-		case d.doors <- struct{}{}:
-			d.serving.Go(func() {
-				defer func() { <-d.doors }()
-				d.receive(conn)
-			})
-		default:
-			_ = conn.Close() // a flood: our descriptors are the session's
-		}
+		guest := conn.(*lobby.Conn) //nolint:forcetypeassert // what a lobby accepts
+		who := peer.With(context.Background(), conn)
+		d.serving.Go(func() { d.receive(who, guest) })
 	}
 }
 
 // receive serves one guest until it leaves.
-func (d *Desk) receive(conn net.Conn) {
+func (d *Desk) receive(who context.Context, conn *lobby.Conn) {
 	in := bufio.NewReader(conn)
 	guest, err := greet(conn, in)
 	if err != nil {
@@ -229,14 +229,18 @@ func (d *Desk) receive(conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
+	conn.Answering(true)
 	w := newWatcher(conn, guest)
 	var writing sync.WaitGroup
 	writing.Go(func() { w.serve(d.repaint) })
 	defer writing.Wait()
-	if err := d.mayType(conn, guest); err != nil {
+	if err := d.mayType(who, guest); err != nil {
 		d.cfg.Log.Warn("somebody may not type", "err", err)
 		w.giveLast(appendFrame(nil, frameEnded, []byte(err.Error())))
 		return
+	}
+	if !guest.ReadOnly {
+		conn.Proves()
 	}
 	if !d.admit(w) {
 		return
@@ -254,14 +258,14 @@ func (d *Desk) receive(conn net.Conn) {
 
 // mayType returns why a guest that is to type may not: a session's own process, or
 // another session's, could give itself orders in a person's name, and hold its queue.
-func (d *Desk) mayType(conn net.Conn, g Guest) error {
+func (d *Desk) mayType(who context.Context, g Guest) error {
 	switch {
 	case g.ReadOnly:
 		return nil
 	case d.cfg.Person == nil:
 		return errors.New("nobody may type here")
 	}
-	return peer.Person(conn, d.cfg.Person)
+	return peer.Person(who, d.cfg.Person)
 }
 
 // admit greets a guest and adds it to those who get output.
@@ -272,7 +276,7 @@ func (d *Desk) admit(w *watcher) bool {
 	case d.closed:
 		w.giveLast(appendFrame(nil, frameEnded, []byte("the session is over")))
 		return false
-	case len(d.guests) >= maxGuests:
+	case len(d.guests) >= maxGuests && !d.displaceLocked():
 		w.giveLast(appendFrame(nil, frameEnded, []byte("too many have joined already")))
 		return false
 	}
@@ -286,6 +290,18 @@ func (d *Desk) admit(w *watcher) bool {
 	w.give(appendFrame(hello, frameHistory, past))
 	d.repaintLocked()
 	d.cfg.Log.Debug("somebody has joined", "read-only", w.guest.ReadOnly)
+	return true
+}
+
+// displaceLocked has the first guest leave that only looks, as every process of this user
+// may; false: there is none. Otherwise these could keep people out for good.
+func (d *Desk) displaceLocked() bool {
+	at := slices.IndexFunc(d.guests, func(w *watcher) bool { return w.guest.ReadOnly })
+	if at < 0 {
+		return false
+	}
+	d.guests[at].giveLast(appendFrame(nil, frameEnded, []byte("too many look on, and another one has joined")))
+	d.guests = slices.Delete(d.guests, at, at+1)
 	return true
 }
 

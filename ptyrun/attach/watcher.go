@@ -113,7 +113,7 @@ func greet(conn net.Conn, in *bufio.Reader) (Guest, error) {
 		return g, err
 	}
 	if k != frameHello {
-		return g, errors.New("the first frame is no greeting")
+		return g, errors.New("the first frame is not a greeting")
 	}
 	if err := json.Unmarshal(data, &g); err != nil {
 		return g, err

@@ -1,17 +1,15 @@
 package peer
 
 import (
+	"fmt"
 	"net/netip"
-
-	"golang.org/x/sys/unix"
 )
 
-func lives(pid int) bool { return unix.Kill(pid, 0) != unix.ESRCH }
-
-// holders returns none: the system tells nobody who has a connection of TCP.
-func holders(at, _ netip.AddrPort) ([]int, error) {
+// holders returns an error for an address of this machine: the system tells nobody who
+// has a connection of TCP, and what cannot be told is refused.
+func holders(at, _ netip.AddrPort) ([]process, error) {
 	if isLocal(at.Addr()) {
-		return nil, nil
+		return nil, fmt.Errorf("%w over TCP on this system", ErrUnseen)
 	}
 	return nil, ErrElsewhere
 }

@@ -11,16 +11,14 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"heartbeat/ptyrun"
 )
 
-func lives(pid int) bool {
-	_, err := os.Stat("/proc/" + strconv.Itoa(pid))
-	return err == nil
-}
-
 // holders returns the processes that have the socket at one address of this machine
-// that is connected to another.
-func holders(at, to netip.AddrPort) ([]int, error) {
+// that is connected to another. The error matches ErrStranger if another user than this one
+// and root made the socket.
+func holders(at, to netip.AddrPort) ([]process, error) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		inode, uid, err := inodeOf(table, at, to)
 		switch {
@@ -32,8 +30,11 @@ func holders(at, to netip.AddrPort) ([]int, error) {
 		if inode == "0" {
 			return nil, fmt.Errorf("%w: the connection is closed", ErrUnseen)
 		}
+		if uid != os.Getuid() && uid != 0 {
+			return nil, fmt.Errorf("%w (%d)", ErrStranger, uid)
+		}
 		pids, err := having("socket:[" + inode + "]")
-		if err == nil && len(pids) == 0 && (uid == os.Getuid() || os.Getuid() == 0) {
+		if err == nil && len(pids) == 0 && uid == os.Getuid() {
 			err = fmt.Errorf("%w: no process has its socket", ErrUnseen)
 		}
 		return pids, err
@@ -85,12 +86,12 @@ func parseAddr(text string) netip.AddrPort {
 }
 
 // having returns the processes that have a file open, of those that can be looked at.
-func having(target string) ([]int, error) {
+func having(target string) ([]process, error) {
 	procs, err := names("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("cannot list processes: %w", err)
 	}
-	var pids []int
+	var all []process
 	for _, name := range procs {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -100,12 +101,15 @@ func having(target string) ([]int, error) {
 		fds, _ := names(folder) // another user's, or it has ended
 		for _, fd := range fds {
 			if to, err := os.Readlink(folder + "/" + fd); err == nil && to == target {
-				pids = append(pids, pid)
+				start, _ := ptyrun.StartTimeOf(pid)
+				if again, err := os.Readlink(folder + "/" + fd); err == nil && again == target {
+					all = append(all, process{pid, start})
+				}
 				break
 			}
 		}
 	}
-	return pids, nil
+	return all, nil
 }
 
 func names(folder string) ([]string, error) {

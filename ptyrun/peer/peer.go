@@ -15,6 +15,9 @@ import (
 type Peer struct {
 	UID int
 	PID int // 0: this process cannot see it, as it is outside of this one's container; -1: not known
+	// Start is when the process began that has connected (ptyrun.StartTimeOf); 0: it has
+	// ended, or cannot be seen.
+	Start uint64
 }
 
 // ErrStranger means that the other end belongs to neither this user nor root.
@@ -24,7 +27,7 @@ var ErrStranger = errors.New("it belongs to another user")
 func Of(conn net.Conn) (Peer, error) {
 	raw, ok := conn.(syscall.Conn)
 	if !ok {
-		return Peer{}, errors.New("cannot tell who is at the other end: it is no socket")
+		return Peer{}, errors.New("cannot tell who is at the other end: it is not a socket")
 	}
 	control, err := raw.SyscallConn()
 	if err != nil {

@@ -1,6 +1,10 @@
 package peer
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"heartbeat/ptyrun"
+)
 
 // of reads LOCAL_PEERCRED and LOCAL_PEERPID (unix(4)).
 func of(fd int) (Peer, error) {
@@ -12,5 +16,6 @@ func of(fd int) (Peer, error) {
 	if err != nil {
 		pid = -1
 	}
-	return Peer{UID: int(cred.Uid), PID: pid}, nil
+	start, _ := ptyrun.StartTimeOf(pid)
+	return Peer{UID: int(cred.Uid), PID: pid, Start: start}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heartbeat/hook/foreign"
+	"heartbeat/hook/owned"
 )
 
 const (
@@ -82,6 +83,9 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 	// The agent's directory may be a link by now, and a link can lead anywhere.
 	if info, err := os.Lstat(c.Dir); c.Dir != "" && (err != nil || !info.IsDir()) {
 		return Output{}, fmt.Errorf("cannot run the command: %w", cmp.Or(err, errors.New(c.Dir+" is not a folder")))
+	}
+	if err := owned.CheckProgram(c.Dir, c.Argv[0]); err != nil {
+		return Output{}, fmt.Errorf("cannot run the command: %w", err)
 	}
 	most := cmp.Or(c.Most, maxOutput)
 	stdout, stderr := &capped{most: most, stop: stop}, &tail{}

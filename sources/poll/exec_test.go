@@ -232,3 +232,23 @@ func TestRunReal(t *testing.T) {
 		t.Errorf("fired %q", got)
 	}
 }
+
+// TestAProgramThatOthersCanWriteIsNotRun: it runs as this user.
+func TestAProgramThatOthersCanWriteIsNotRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"mine": 0o755, "everybodys": 0o777} {
+		path := filepath.Join(dir, name)
+		for _, err := range []error{os.WriteFile(path, []byte("#!/bin/sh\necho ran\n"), 0o700), os.Chmod(path, mode)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, program := range []string{"./" + name, path} {
+			out, err := Exec(t.Context(), Command{Argv: []string{program}, Dir: dir})
+			if name == "mine" && (err != nil || string(out.Stdout) != "ran\n") || name != "mine" && (err == nil || !strings.Contains(err.Error(), "everybody can write it (mode 0777)")) {
+				t.Errorf("%s: %q, %v", program, out.Stdout, err)
+			}
+		}
+	}
+}

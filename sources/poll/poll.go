@@ -214,37 +214,35 @@ func (t *Trigger) fires(start time.Time, out Output) ([]fire, error) {
 			continue
 		}
 		known[sum] = true
-		text, err := t.render(part)
+		text, lacking, err := t.render(part)
 		if err != nil {
 			return nil, err
 		}
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		fires = append(fires, fire{sources.Prompt{Label: t.label(key, sum, start, i), Text: text, At: start}, sum})
+		fires = append(fires, fire{sources.Prompt{Label: t.label(key, sum, start, i), Text: text, At: start, Lacking: lacking}, sum})
 	}
 	return fires, nil
 }
 
-func (t *Trigger) render(part part) (string, error) {
+func (t *Trigger) render(part part) (text string, lacking []string, err error) {
 	if t.Template == nil {
-		return part.text, nil
+		return part.text, nil, nil
 	}
-	return t.Template.Render(sources.PollData{Output: part.text, JSON: part.value})
+	return t.Template.RenderLacking(sources.PollData{Output: part.text, JSON: part.value})
 }
-
-var errBlankKey = errors.New("cannot tell the output apart: its key is blank")
 
 // key returns the text by which Dedupe identifies a part of the output.
 func (t *Trigger) key(part part) (string, error) {
 	if t.Key == nil {
 		return part.text, nil
 	}
-	key, err := t.Key.Render(sources.PollData{Output: part.text, JSON: part.value})
-	if err == nil && strings.TrimSpace(key) == "" {
-		err = errBlankKey
+	key, err := t.Key.RenderKey(sources.PollData{Output: part.text, JSON: part.value})
+	if err != nil {
+		return "", fmt.Errorf("cannot tell the output apart by its key: %w", err)
 	}
-	return key, err
+	return key, nil
 }
 
 // label names a fire by its content and, without Dedupe, by the run that it came

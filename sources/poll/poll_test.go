@@ -356,7 +356,7 @@ func TestDedupeByKey(t *testing.T) {
 		if want := []string{"Do one", "Do two", "Do three"}; !slices.Equal(r.fires, want) {
 			t.Errorf("fired %q, want %q", r.fires, want)
 		}
-		if len(r.fails) < 2 || !strings.Contains(r.fails[0], `no entry for key "id"`) || !strings.Contains(r.fails[1], "its key is blank") {
+		if len(r.fails) < 2 || !strings.Contains(r.fails[0], `there is no .JSON.id`) || !strings.Contains(r.fails[1], "it is blank") {
 			t.Errorf("failures: %q", r.fails)
 		}
 	})
@@ -422,6 +422,11 @@ func TestSplit(t *testing.T) {
 		{how: sources.SplitJSON, out: `"a" x`, err: "JSON"},
 		{how: sources.SplitJSON, out: `["a"`, err: "JSON"},
 		{how: "words", out: "a", err: "words"},
+		{how: sources.SplitWhole, out: "\ufeff", want: ""},
+		{how: sources.SplitWhole, out: "\ufeff x\r\n", want: "x"},
+		{how: sources.SplitLines, out: "\ufeffx\r\ny\r\n", want: "x|y"},
+		{how: sources.SplitJSON, out: "\ufeff{\"a\":1}\r\n", want: `{"a":1}`},
+		{how: sources.SplitJSON, out: "\ufeff", want: ""},
 		{how: sources.SplitLines, out: strings.Repeat("x\n", maxPrompts), want: strings.TrimSuffix(strings.Repeat("x|", maxPrompts), "|")},
 		{how: sources.SplitLines, out: strings.Repeat("x\n", maxPrompts+1), err: "over 1000"},
 	} {

@@ -8,11 +8,14 @@ import (
 	"io"
 	"strings"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/sources"
 )
 
 // maxPrompts bounds the prompts of one run.
 const maxPrompts = 1000
+
+var errPrompts = fmt.Errorf("cannot take the command's output: it is over %d prompts", maxPrompts)
 
 // part is the part of the output that becomes one prompt.
 type part struct {
@@ -20,8 +23,10 @@ type part struct {
 	value any    // with SplitJSON: what the text says
 }
 
-// split splits a command's output into the parts that become prompts.
+// split splits a command's output into the parts that become prompts. A byte order mark,
+// which programs of Windows print first, is none of it.
 func split(out []byte, how sources.Split) ([]part, error) {
+	out = bytes.TrimPrefix(out, []byte("\ufeff"))
 	var parts []part
 	switch how {
 	case sources.SplitLines:
@@ -45,7 +50,7 @@ func split(out []byte, how sources.Split) ([]part, error) {
 		}
 	}
 	if len(kept) > maxPrompts {
-		return nil, fmt.Errorf("cannot take the command's output: it is over %d prompts", maxPrompts)
+		return nil, errPrompts
 	}
 	return kept, nil
 }
@@ -53,6 +58,9 @@ func split(out []byte, how sources.Split) ([]part, error) {
 // splitJSON reads JSON values one after the other, or one array of them. A string
 // becomes its text, any other value its JSON on one line, and null nothing.
 func splitJSON(out []byte) ([]part, error) {
+	if err := foreign.CheckJSON(out); err != nil {
+		return nil, fmt.Errorf("cannot take the command's output: %w", err)
+	}
 	var values []json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader(out))
 	for {
@@ -64,7 +72,9 @@ func splitJSON(out []byte) ([]part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the command's output as JSON: %w", err)
 		}
-		values = append(values, v)
+		if values = append(values, v); len(values) > maxPrompts {
+			return nil, errPrompts
+		}
 	}
 	if len(values) == 1 && values[0][0] == '[' {
 		if err := json.Unmarshal(values[0], &values); err != nil {
@@ -82,20 +92,16 @@ func splitJSON(out []byte) ([]part, error) {
 	return parts, nil
 }
 
-// jsonPart keeps numbers as they are written: an id must not become a float.
-func jsonPart(v json.RawMessage) (part, error) {
-	var p part
-	dec := json.NewDecoder(bytes.NewReader(v))
-	dec.UseNumber()
-	if err := dec.Decode(&p.value); err != nil || p.value == nil {
+func jsonPart(v json.RawMessage) (p part, err error) {
+	if p.value, err = sources.DecodeJSON(v); err != nil || p.value == nil {
 		return p, err
 	}
 	if text, ok := p.value.(string); ok {
 		p.text = text
 		return p, nil
 	}
-	var b bytes.Buffer
-	err := json.Compact(&b, v)
+	var b bytes.Buffer // as it is written: an order of keys, a number
+	err = json.Compact(&b, v)
 	p.text = b.String()
 	return p, err
 }

@@ -43,8 +43,11 @@ type Trigger struct {
 	// batch of queued fires. A crash between the two emits the same labels again.
 	// May be nil.
 	Record func(sources.Seen)
-	// Failed reports an error; what failed is tried again after retry. May be nil.
+	// Failed reports what cannot be watched, or did not fire: all that stands, each time
+	// that this is something else; it is tried again after retry. May be nil.
 	Failed func(at time.Time, err error, retry time.Duration)
+	// Succeeded is called after looks after which nothing of that stands. May be nil.
+	Succeeded func()
 	// Slow means that Emit may take long, as a command does: it then occupies no
 	// worker that other triggers need.
 	Slow bool
@@ -71,7 +74,8 @@ func (t *Trigger) compile() ([]pattern, error) {
 
 // Scan fires for every file that matches now, in the order of their paths, whatever
 // was seen before, and returns the resulting Seen. When an emit fails, it stops and
-// also returns what was seen so far.
+// also returns what was seen so far. What cannot be read keeps no other file from firing,
+// and is the error.
 func Scan(ctx context.Context, t Trigger) (sources.Seen, error) {
 	patterns, err := t.compile()
 	if err != nil {
@@ -89,6 +93,7 @@ func Scan(ctx context.Context, t Trigger) (sources.Seen, error) {
 	}
 	seen := sources.Seen{}
 	var batch []hit
+	var unread denied
 	for _, f := range byPath(files) {
 		p, err := tr.print(f.rel)
 		for range 5 {
@@ -101,7 +106,8 @@ func Scan(ctx context.Context, t Trigger) (sources.Seen, error) {
 			continue
 		}
 		if err != nil {
-			return seen, fmt.Errorf("cannot read a watched file: %w", err)
+			unread.add(f.rel, unreadable(f.rel, err))
+			continue
 		}
 		if t.Batch {
 			batch = append(batch, hit{f.rel, created, p})
@@ -112,7 +118,15 @@ func Scan(ctx context.Context, t Trigger) (sources.Seen, error) {
 		}
 		seen[display(f.rel)] = p
 	}
-	return seen, t.fireBatch(ctx, batch, func(h hit) { seen[display(h.rel)] = h.print })
+	if err := t.fireBatch(ctx, batch, func(h hit) { seen[display(h.rel)] = h.print }); err != nil {
+		return seen, err
+	}
+	return seen, joined(tr.denied.why("cannot be listed"), unread.why("cannot be read"))
+}
+
+// unreadable says that a watched file cannot be read.
+func unreadable(rel string, err error) error {
+	return fmt.Errorf("cannot read the watched file %s: %w", display(rel), reason(err))
 }
 
 func byPath(files []found) []found {

@@ -52,8 +52,10 @@ func (l *look) run(ctx context.Context) error {
 		return fmt.Errorf("cannot list %s: %w", l.t.Dir, err)
 	}
 	if l.full {
+		l.complain("/", l.missing())
 		l.complain("", l.blind)
-		l.complain(".", l.tree.denied)
+		l.complain(".", l.tree.denied.why("cannot be listed"))
+		l.forgetGone(files)
 	}
 	for _, f := range byPath(files) {
 		if err := l.file(ctx, f); err != nil {
@@ -70,6 +72,24 @@ func (l *look) run(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// missingFor is how long a pattern's folder may not be there before that is told: it may be
+// made later, or be misspelt.
+const missingFor = time.Hour
+
+// missing names a folder that a pattern is about and that was never there.
+func (l *look) missing() error {
+	for i := range l.t.patterns {
+		base := l.t.patterns[i].base
+		if _, err := l.tree.root.Lstat(base); !errors.Is(err, fs.ErrNotExist) {
+			l.t.exist[base] = true
+		}
+		if !l.t.exist[base] && time.Since(l.t.began) >= missingFor {
+			return fmt.Errorf("cannot watch %s: there is no such folder; make it, or correct the pattern %s", display(base), display(l.t.patterns[i].glob))
+		}
+	}
+	return nil
 }
 
 // enter asks for notifications about a directory before it is listed.
@@ -115,6 +135,7 @@ func (l *look) collect() (files []found, gone []string, err error) {
 			files = append(files, found{rel, info})
 		case err == nil || ignoreGone(err) == nil:
 			gone = append(gone, l.below(rel)...)
+			l.complain(display(rel), nil)
 		default:
 			return nil, nil, err
 		}
@@ -195,7 +216,7 @@ func (l *look) file(ctx context.Context, f found) error {
 		l.afterDebounce(f.rel)
 		return nil
 	case err != nil:
-		l.complain(key, fmt.Errorf("cannot read a watched file: %w", err))
+		l.complain(key, unreadable(f.rel, err))
 		return nil
 	case l.isUnsettled(f.rel, time.Unix(0, p.ModTime)): // changed since it was listed
 		return nil
@@ -286,6 +307,9 @@ func (l *look) gone(ctx context.Context, key string) error {
 	if l.isWaiting(rel) || err == nil && info.Mode().IsRegular() && l.tree.matches(rel) {
 		return nil
 	}
+	if err != nil && ignoreGone(err) != nil { // it cannot be seen, as below a directory that may not be read
+		return nil
+	}
 	own := l.t.Own != nil && (l.t.Own(l.began) || l.t.Own(l.noticed(rel)))
 	if l.t.Removed && err != nil && !own { // without an error the patterns have changed
 		abs := display(filepath.Join(l.t.Dir, filepath.FromSlash(rel)))
@@ -318,14 +342,23 @@ func (l *look) record() {
 	l.fresh, l.unsent = false, 0
 }
 
-// complain reports an error about a path, unless the same error was just reported.
+// complain takes down why something cannot be watched; nil: it can.
 func (l *look) complain(key string, err error) {
 	if err == nil {
 		delete(l.t.failed, key)
 		return
 	}
-	if l.t.failed[key] != err.Error() && l.t.Failed != nil {
-		l.t.Failed(l.began, err, rescanEvery)
+	l.t.failed[key] = err
+}
+
+// forgetGone forgets files that could not be read and are no longer there, by all that are.
+func (l *look) forgetGone(files []found) {
+	if len(l.t.failed) == 0 {
+		return
 	}
-	l.t.failed[key] = err.Error()
+	there := map[string]bool{"": true, ".": true, "/": true}
+	for _, f := range files {
+		there[display(f.rel)] = true
+	}
+	maps.DeleteFunc(l.t.failed, func(key string, _ error) bool { return !there[key] })
 }

@@ -29,7 +29,7 @@ type pattern struct {
 func parsePattern(glob string) (pattern, error) {
 	parts := strings.FieldsFunc(glob, func(r rune) bool { return strings.ContainsRune("/{},", r) })
 	if glob == "" || path.IsAbs(glob) || slices.Contains(parts, "..") || !doublestar.ValidatePattern(glob) {
-		return pattern{}, fmt.Errorf("cannot watch %q: it is no glob inside of the agent's directory", glob)
+		return pattern{}, fmt.Errorf("cannot watch %q: it is not a glob inside of the agent's directory", glob)
 	}
 	p := pattern{glob: glob, base: ".", open: namesKeptOpen(glob)}
 	if !strings.Contains(glob, `\`) { // with escapes, look everywhere

@@ -35,7 +35,28 @@ type tree struct {
 	patterns []pattern
 	entered  func(rel string) // called before a directory is listed; may be nil
 	entries  int
-	denied   error // of the latest directory that may not be read; it is left out
+	denied   denied // directories that may not be read; they are left out
+}
+
+// denied are things that may not be read: the first by its path, and how many there are.
+type denied struct {
+	rel string
+	err error
+	n   int
+}
+
+func (d *denied) add(rel string, err error) {
+	if d.n++; d.err == nil || rel < d.rel {
+		d.rel, d.err = rel, err
+	}
+}
+
+// why names the first, and counts the others; nil: there are none.
+func (d *denied) why(what string) error {
+	if d.n < 2 {
+		return d.err
+	}
+	return fmt.Errorf("%w; and %d more %s", d.err, d.n-1, what)
 }
 
 // found is a matching file.
@@ -98,7 +119,8 @@ func (t *tree) list(dir *os.Root, rel string, depth int, files *[]found) error {
 			err = t.list(sub, path.Join(rel, name), depth+1, files)
 		}
 		if errors.Is(err, fs.ErrPermission) {
-			t.denied, err = err, nil
+			t.denied.add(path.Join(rel, name), fmt.Errorf("cannot list the watched directory %s: %w", display(path.Join(rel, name)), reason(err)))
+			err = nil
 		}
 		if err := ignoreGone(err); err != nil {
 			return err
@@ -192,4 +214,12 @@ func statPrint(info fs.FileInfo) sources.Print {
 func sameStat(info fs.FileInfo, p sources.Print) bool {
 	p.Sum = ""
 	return statPrint(info) == p
+}
+
+// reason is an error about a path without the path.
+func reason(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
 }

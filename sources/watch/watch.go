@@ -11,6 +11,7 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"sync"
@@ -51,7 +52,13 @@ type target struct {
 	Trigger
 	patterns []pattern
 	seen     sources.Seen
-	failed   map[string]string // what was complained about: path ("": notifications, ".": a directory) → why
+	// failed is what cannot be watched as it should: path ("": notifications, ".":
+	// directories, "/": folders that are not there) → why. What can be read again is taken
+	// out, and nothing else ends it.
+	failed map[string]error
+	began  time.Time
+	exist  map[string]bool // folders of patterns that were there since it began
+	told   string          // what was reported of it last
 	// heldSince is when a batch began to wait for files that are still being written.
 	heldSince time.Time
 
@@ -76,7 +83,8 @@ func New() *Watcher {
 }
 
 // Set adds the trigger named key or replaces it. The error is about its patterns. A
-// missing directory is not an error: it may be created later.
+// missing directory is not an error: it may be created later. One that was never there is
+// told as a failure after an hour.
 func (w *Watcher) Set(key string, t Trigger) error {
 	patterns, err := t.compile()
 	if err != nil {
@@ -94,7 +102,7 @@ func (w *Watcher) Set(key string, t Trigger) error {
 	defer w.mu.Unlock()
 	w.targets[key] = &target{
 		Trigger: t, patterns: patterns, seen: seen,
-		failed: map[string]string{}, dirty: map[string]time.Time{}, rescan: time.Now(),
+		failed: map[string]error{}, dirty: map[string]time.Time{}, rescan: time.Now(), began: time.Now(), exist: map[string]bool{},
 	}
 	w.notify()
 	return nil
@@ -219,10 +227,8 @@ func (w *Watcher) finish(ctx context.Context, l *look, err error) {
 		retry := sources.Backoff(t.failures, w.retry, retryLimit, rand.Float64())
 		t.notBefore = now.Add(retry)
 		t.rescan = t.notBefore // finds all that has not fired
-		if t.Failed != nil && ctx.Err() == nil {
-			w.mu.Unlock()
-			t.Failed(now, err, retry)
-			w.mu.Lock()
+		if t.told = ""; ctx.Err() == nil {
+			w.tell(t, now, err, retry)
 		}
 	case l.full:
 		t.failures = 0
@@ -231,10 +237,62 @@ func (w *Watcher) finish(ctx context.Context, l *look, err error) {
 			every = blindEvery
 		}
 		t.rescan = earlier(t.rescan, now.Add(max(every, scanShare*now.Sub(l.began))))
+		w.tellStanding(t, now)
 	default:
 		t.failures = 0
+		w.tellStanding(t, now)
 	}
 	w.notify()
+}
+
+// tellStanding reports what cannot be watched after a look that has compared all it could, if
+// that is something else than before; or that there is nothing.
+func (w *Watcher) tellStanding(t *target, now time.Time) {
+	switch why := standing(t.failed); {
+	case why == nil:
+		t.told = ""
+		w.tell(t, now, nil, 0)
+	case why.Error() != t.told:
+		t.told = why.Error()
+		w.tell(t, now, why, rescanEvery)
+	}
+}
+
+// tell calls Failed or, with nil, Succeeded, without w.mu.
+func (w *Watcher) tell(t *target, now time.Time, err error, retry time.Duration) {
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	switch {
+	case err == nil && t.Succeeded != nil:
+		t.Succeeded()
+	case err != nil && t.Failed != nil:
+		t.Failed(now, err, retry)
+	}
+}
+
+// standing names the first of what cannot be watched, and counts the others; nil: there is
+// nothing.
+func standing(failed map[string]error) error {
+	var files denied
+	for key, err := range failed {
+		if key != "" && key != "." && key != "/" {
+			files.add(key, err)
+		}
+	}
+	return joined(failed["/"], failed["."], files.why("cannot be read"), failed[""])
+}
+
+// joined is errors.Join on one line.
+func joined(errs ...error) (all error) {
+	for _, err := range errs {
+		switch {
+		case err != nil && all != nil:
+			all = fmt.Errorf("%w; %w", all, err)
+		case err != nil:
+			all = err
+		}
+	}
+	return all
 }
 
 // notify makes Run check again.

@@ -311,6 +311,55 @@ func TestDirectoryMadeAgain(t *testing.T) {
 	}
 }
 
+// TestAFolderThatWasNeverThereIsTold after an hour, until it is made: its pattern may be
+// misspelt. One that was there, and one that may come yet, are not.
+func TestAFolderThatWasNeverThereIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		patterns []string
+		age      time.Duration
+		told     string
+	}{
+		"never":             {[]string{"incoming/*.md"}, missingFor, "cannot watch incoming: there is no such folder"},
+		"one of them":       {[]string{"*.txt", "in/**", "other/x/*.md"}, missingFor, "cannot watch other/x: there is no such folder"},
+		"not for an hour":   {[]string{"incoming/*.md"}, missingFor - time.Minute, ""},
+		"there":             {[]string{"in/*.md", "**/*.md", "a.md"}, missingFor, ""},
+		"only a file of it": {[]string{"in/none.md"}, missingFor, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := anotherRig(t)
+			r.must(os.Mkdir(filepath.Join(r.dir, "in"), 0o700))
+			w, works := New(), make(chan struct{}, 10)
+			tr := r.trigger(c.patterns...)
+			tr.Succeeded = func() { works <- struct{}{} }
+			r.must(w.Set("0", tr))
+			w.targets["0"].began = time.Now().Add(-c.age)
+			ctx, cancel := context.WithCancel(t.Context())
+			var done sync.WaitGroup
+			done.Go(func() { w.Run(ctx, nil) })
+			defer func() { cancel(); done.Wait() }()
+			if c.told == "" {
+				<-works
+				return
+			}
+			r.until("it is told", func() bool { return len(r.errs) > 0 })
+			r.mu.Lock()
+			told := r.errs[0]
+			r.mu.Unlock()
+			if !strings.HasPrefix(told, c.told) {
+				t.Errorf("told %q, want %q", told, c.told)
+			}
+			r.must(os.MkdirAll(filepath.Join(r.dir, "incoming"), 0o700))
+			r.must(os.MkdirAll(filepath.Join(r.dir, "other/x"), 0o700))
+			w.mu.Lock()
+			w.targets["0"].rescan = time.Now()
+			w.mu.Unlock()
+			w.notify()
+			<-works
+		})
+	}
+}
+
 func TestAgentDirMadeAgain(t *testing.T) {
 	r := newRig(t)
 	r.dir = filepath.Join(r.dir, "agent")
@@ -471,22 +520,75 @@ func TestDirectoryReplaced(t *testing.T) {
 	}
 }
 
-// TestUnreadable has a file and a directory that may not be read, beside
-// what may: each is complained about once.
-func TestUnreadable(t *testing.T) {
+// TestWhatCannotBeReadIsToldUntilItCan: a file and directories that may not be read were
+// complained of once, and the next file that fired ended that; a file below a directory that
+// may not be read any more counted as removed, and fired again later.
+func TestWhatCannotBeReadIsToldUntilItCan(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may read everything")
 	}
 	r := newRig(t)
-	r.write("in/a.md", "a")
-	r.write("in/deep/b.md", "b")
-	r.write("c.md", "c")
-	r.must(os.Chmod(filepath.Join(r.dir, "in/deep"), 0))
-	r.must(os.Chmod(filepath.Join(r.dir, "c.md"), 0))
-	t.Cleanup(func() { _ = os.Chmod(filepath.Join(r.dir, "in/deep"), 0o700) })
-	r.start(r.trigger("**/*.md"))
-	r.want("created in/a.md")
-	r.until("two complaints", func() bool { return len(r.errs) == 2 })
+	for _, f := range []string{"in/a.md", "in/deep/b.md", "in/shut/d.md", "c.md"} {
+		r.write(f, f)
+	}
+	standing, succeeded := "", 0
+	tr := r.trigger("**/*.md")
+	tr.Removed = true
+	tr.Failed = func(_ time.Time, err error, _ time.Duration) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		standing = err.Error()
+	}
+	tr.Succeeded = func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		succeeded++
+		standing = ""
+	}
+	allow := func(mode os.FileMode, paths ...string) {
+		for _, p := range paths {
+			r.must(os.Chmod(filepath.Join(r.dir, p), mode))
+		}
+	}
+	w := r.start(tr)
+	r.want("created c.md", "created in/a.md", "created in/deep/b.md", "created in/shut/d.md")
+	anew := func() { // compares all
+		w.mu.Lock()
+		for _, t := range w.targets {
+			t.rescan = time.Now()
+		}
+		w.notify()
+		w.mu.Unlock()
+	}
+	told := func(want string) {
+		t.Helper()
+		anew()
+		r.until("it says "+want, func() bool { return standing == want })
+	}
+	allow(0, "in/deep", "in/shut")
+	t.Cleanup(func() { allow(0o700, "in/deep", "in/shut") })
+	told("cannot list the watched directory in/deep: permission denied; and 1 more cannot be listed")
+	r.write("in/new.md", "new")
+	r.want("created in/new.md")
+	told("cannot list the watched directory in/deep: permission denied; and 1 more cannot be listed")
+	allow(0o700, "in/deep")
+	told("cannot list the watched directory in/shut: permission denied")
+	r.write("c.md", "other")
+	allow(0, "c.md")
+	told("cannot list the watched directory in/shut: permission denied; cannot read the watched file c.md: permission denied")
+	if _, err := Scan(t.Context(), tr); err == nil || !strings.Contains(err.Error(), "in/shut: permission denied; cannot read the watched file c.md") {
+		t.Errorf("by hand: %v", err)
+	}
+	r.want("created in/a.md", "created in/deep/b.md", "created in/new.md") // by hand
+	r.must(os.Remove(filepath.Join(r.dir, "c.md")))
+	r.want("removed c.md")
+	told("cannot list the watched directory in/shut: permission denied")
+	allow(0o700, "in/shut")
+	told("")
+	r.wantNothing()
+	if succeeded == 0 {
+		t.Error("it never said that it works")
+	}
 }
 
 func TestLongLabel(t *testing.T) {

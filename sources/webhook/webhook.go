@@ -5,22 +5,17 @@
 package webhook
 
 import (
-	"bytes"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"regexp"
 	"strings"
 	"time"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/sources"
 )
 
@@ -38,76 +33,29 @@ type Trigger struct {
 
 // Why a request is not a prompt.
 var (
-	// ErrRefused: the sender did not prove that it knows the secret.
-	ErrRefused = errors.New("the secret is missing or wrong: send X-Hub-Signature-256, or Authorization: Bearer SECRET")
+	// ErrEncoded: the body is compressed, or no UTF-8.
+	ErrEncoded = errors.New("the body cannot be read as it is encoded")
 	// ErrUnreadable: the body is not JSON.
 	ErrUnreadable = errors.New("the body is not JSON")
 	// ErrUnwanted: a condition does not hold. This is neither success nor failure.
 	ErrUnwanted = errors.New("it is not one of those that are wanted")
 )
 
-// The headers with a proof, and those that name a delivery.
-const (
-	signature = "X-Hub-Signature-256" // GitHub: sha256=HEX of the HMAC of the body
-	bearer    = "Bearer "
-)
-
-var deliveryIDs = []string{"X-Github-Delivery", "Idempotency-Key"}
-
-// Proves reports whether a request with these headers may prove that its sender
-// knows the secret, once its body is read: before that, a body is not worth reading.
-func Proves(secret []byte, h http.Header) bool {
-	return len(secret) == 0 || h.Get(signature) != "" || Knows(secret, h)
+// deliveryIDs are the headers that name a delivery, whoever sends it.
+var deliveryIDs = []string{
+	"X-Github-Delivery", "Idempotency-Key", standardID, "X-Gitea-Delivery", "X-Forgejo-Delivery", "X-Gogs-Delivery",
+	"X-Request-Uuid", // Bitbucket
 }
 
-// Knows reports whether the secret itself is among the headers: Authorization: Bearer
-// SECRET, in any case of the word (RFC 9110, section 11.1).
-func Knows(secret []byte, h http.Header) bool {
-	given, ok := cutPrefixFold(h.Get("Authorization"), bearer)
-	return ok && subtle.ConstantTimeCompare(digest([]byte(given)), digest(secret)) == 1
-}
-
-// digest makes two secrets of one length, so that a comparison takes one time.
-func digest(secret []byte) []byte {
-	sum := sha256.Sum256(secret)
-	return sum[:]
-}
-
-func cutPrefixFold(text, prefix string) (rest string, ok bool) {
-	if len(text) < len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {
-		return text, false
-	}
-	return strings.TrimSpace(text[len(prefix):]), true
-}
-
-// Check returns ErrRefused unless a request proves that its sender knows the
-// secret. A signature that is there must be right, whatever else is there.
-func Check(secret []byte, h http.Header, body []byte) error {
-	if len(secret) == 0 {
-		return nil
-	}
-	if given := h.Get(signature); given != "" {
-		sum, err := hex.DecodeString(strings.TrimPrefix(given, "sha256="))
-		mac := hmac.New(sha256.New, secret)
-		mac.Write(body)
-		if err != nil || !strings.HasPrefix(given, "sha256=") || !hmac.Equal(sum, mac.Sum(nil)) {
-			return ErrRefused
-		}
-		return nil
-	}
-	if !Knows(secret, h) {
-		return ErrRefused
-	}
-	return nil
-}
-
-// Prompt makes the prompt of a request that was received at a time. The error
-// matches ErrUnreadable or ErrUnwanted, or says what the template lacks.
+// Prompt makes the prompt of a request that was received at a time. The error matches
+// ErrEncoded, ErrUnreadable or ErrUnwanted, or says what the template lacks; all but
+// ErrUnwanted have a fault.
 func (t *Trigger) Prompt(h http.Header, body []byte, at time.Time) (sources.Prompt, error) {
-	value, err := decode(body)
-	if errors.Is(err, ErrUnreadable) && isForm(h) {
-		err = fmt.Errorf("%w, but a form: choose the content type application/json where the hook is set up", ErrUnreadable)
+	body, err := plainBody(h, body)
+	if err != nil {
+		return sources.Prompt{}, err
 	}
+	value, err := decode(body)
 	if err != nil {
 		return sources.Prompt{}, err
 	}
@@ -118,42 +66,35 @@ func (t *Trigger) Prompt(h http.Header, body []byte, at time.Time) (sources.Prom
 	}
 	data := sources.NewWebhookData(value, strings.ToValidUTF8(string(body), "\ufffd"), func(name string) (string, bool) {
 		values := h.Values(name)
-		if strings.EqualFold(name, "Authorization") {
-			values = nil // a secret is no text for a prompt
+		if isSecret(name) {
+			values = nil
 		}
 		return strings.ToValidUTF8(strings.Join(values, ", "), "\ufffd"), len(values) > 0
 	})
 	key, err := t.key(h, data)
 	if err != nil {
-		return sources.Prompt{}, err
+		return sources.Prompt{}, &faultError{Unfit, err}
 	}
-	text, err := t.Template.Render(data)
+	text, lacking, err := t.Template.RenderLacking(data)
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = errors.New("cannot make the prompt: it is blank")
 	}
-	return sources.Prompt{Label: Label(key), Text: text, At: at}, err
+	if err != nil {
+		return sources.Prompt{}, &faultError{Unfit, err}
+	}
+	return sources.Prompt{Label: Label(key), Text: text, At: at, Lacking: lacking}, nil
 }
 
-// decode reads a body: one JSON value. A null is "": what somebody has left out is
-// no text in a prompt.
+// decode reads a body: one JSON value.
 func decode(body []byte) (any, error) {
-	in := json.NewDecoder(bytes.NewReader(body))
-	in.UseNumber()
-	var value any
-	if err := in.Decode(&value); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrUnreadable, plain(err))
+	value, err := sources.DecodeJSON(body)
+	if errors.Is(err, foreign.ErrMany) {
+		return nil, &faultError{ManyValues, fmt.Errorf("%w: %w", ErrUnreadable, err)}
 	}
-	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: something follows its value", ErrUnreadable)
+	if err != nil {
+		return nil, fault(NotJSON, ErrUnreadable, plain(err))
 	}
-	return filled(value), nil
-}
-
-// isForm reports whether a body is said to be that of a form, as GitHub sends it unless it
-// is told otherwise.
-func isForm(h http.Header) bool {
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && kind == "application/x-www-form-urlencoded"
+	return value, nil
 }
 
 // plain keeps what a sender may have written out of a message about it.
@@ -161,24 +102,10 @@ func plain(err error) string {
 	if at, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Sprintf("byte %d", at.Offset)
 	}
-	return "it ends too early"
-}
-
-// filled replaces each null by "".
-func filled(value any) any {
-	switch v := value.(type) {
-	case nil:
-		return ""
-	case map[string]any:
-		for k, element := range v {
-			v[k] = filled(element)
-		}
-	case []any:
-		for i, element := range v {
-			v[i] = filled(element)
-		}
+	if errors.Is(err, sources.ErrTrailing) {
+		return err.Error()
 	}
-	return value
+	return "it ends too early"
 }
 
 // meets reports whether a condition holds.
@@ -194,14 +121,14 @@ func meets(c sources.Condition, h http.Header, body any) bool {
 // holds reports whether a value has a text at a path.
 func holds(value any, path []string, want string) bool {
 	if len(path) == 0 {
-		text, is := scalar(value)
+		text, is := sources.ScalarText(value)
 		return is && text == want
 	}
 	switch v := value.(type) {
-	case map[string]any:
+	case sources.Object:
 		below, ok := v[path[0]]
 		return ok && holds(below, path[1:], want)
-	case []any:
+	case sources.List:
 		for _, element := range v {
 			if path[0] == "*" && holds(element, path[1:], want) {
 				return true
@@ -211,28 +138,13 @@ func holds(value any, path []string, want string) bool {
 	return false
 }
 
-func scalar(value any) (text string, is bool) {
-	switch v := value.(type) {
-	case string:
-		return v, true
-	case json.Number:
-		return v.String(), true
-	case bool:
-		return fmt.Sprint(v), true
-	}
-	return "", false
-}
-
 // key returns what makes two requests the same: the trigger's own key, or the id
 // that the sender gave the delivery; otherwise each request is new.
 func (t *Trigger) key(h http.Header, data sources.WebhookData) (string, error) {
 	if t.Key != nil {
-		key, err := t.Key.Render(data)
-		switch {
-		case err != nil:
+		key, err := t.Key.RenderKey(data)
+		if err != nil {
 			return "", fmt.Errorf("cannot make the key: %w", err)
-		case strings.TrimSpace(key) == "":
-			return "", errors.New("cannot make the key: it is blank")
 		}
 		return key, nil
 	}

@@ -3,6 +3,7 @@ package webhook
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -60,24 +61,37 @@ func TestSecrets(t *testing.T) {
 		body    string
 		ok      bool
 	}{
-		"signed":                       {headers("X-Hub-Signature-256", right), body, true},
-		"another body":                 {headers("X-Hub-Signature-256", right), body + " ", false},
-		"another secret":               {headers("X-Hub-Signature-256", sign("x", body)), body, false},
-		"cut":                          {headers("X-Hub-Signature-256", right[:len(right)-2]), body, false},
-		"no hex":                       {headers("X-Hub-Signature-256", "sha256=zz"), body, false},
-		"another sum":                  {headers("X-Hub-Signature-256", strings.Replace(right, "256", "1", 1)), body, false},
-		"no name of the sum":           {headers("X-Hub-Signature-256", right[len("sha256="):]), body, false},
-		"the old signature":            {headers("X-Hub-Signature", "sha1=x"), body, false},
-		"bearer":                       {headers("Authorization", "Bearer "+secret), body, true},
-		"bearer, as others write it":   {headers("Authorization", "bearer  "+secret), body, true},
-		"bearer of something else":     {headers("Authorization", "Bearer x"), body, false},
-		"bearer, empty":                {headers("Authorization", "Bearer "), body, false},
-		"basic":                        {headers("Authorization", "Basic "+secret), body, false},
-		"a wrong signature and bearer": {headers("X-Hub-Signature-256", sign("x", body), "Authorization", "Bearer "+secret), body, false},
-		"two signatures":               {headers("X-Hub-Signature-256", sign("x", body), "X-Hub-Signature-256", right), body, false},
-		"nothing":                      {headers(), body, false},
+		"signed":                           {headers("X-Hub-Signature-256", right), body, true},
+		"another body":                     {headers("X-Hub-Signature-256", right), body + " ", false},
+		"another secret":                   {headers("X-Hub-Signature-256", sign("x", body)), body, false},
+		"cut":                              {headers("X-Hub-Signature-256", right[:len(right)-2]), body, false},
+		"no hex":                           {headers("X-Hub-Signature-256", "sha256=zz"), body, false},
+		"another sum":                      {headers("X-Hub-Signature-256", strings.Replace(right, "256", "1", 1)), body, false},
+		"no name of the sum":               {headers("X-Hub-Signature-256", right[len("sha256="):]), body, false},
+		"the old signature":                {headers("X-Hub-Signature", "sha1=x"), body, false},
+		"bearer":                           {headers("Authorization", "Bearer "+secret), body, true},
+		"bearer, as others write it":       {headers("Authorization", "bearer  "+secret), body, true},
+		"bearer of something else":         {headers("Authorization", "Bearer x"), body, false},
+		"bearer, empty":                    {headers("Authorization", "Bearer "), body, false},
+		"basic":                            {headers("Authorization", "Basic "+secret), body, false},
+		"a wrong signature and bearer":     {headers("X-Hub-Signature-256", sign("x", body), "Authorization", "Bearer "+secret), body, false},
+		"two signatures":                   {headers("X-Hub-Signature-256", sign("x", body), "X-Hub-Signature-256", right), body, false},
+		"nothing":                          {headers(), body, false},
+		"two signatures, the second wrong": {headers("X-Hub-Signature-256", right, "X-Hub-Signature-256", sign("x", body)), body, false},
+		"the old signature beside it":      {headers("X-Hub-Signature", "sha1=x", "X-Hub-Signature-256", right), body, true},
+		"Bitbucket":                        {headers("X-Hub-Signature", right), body, true},
+		"Bitbucket, another body":          {headers("X-Hub-Signature", right), "x", false},
+		"Gitea":                            {headers("X-Gitea-Signature", right[len("sha256="):]), body, true},
+		"Gitea with all it sends":          {headers("X-Gitea-Signature", right[len("sha256="):], "X-Gogs-Signature", right[len("sha256="):], "X-Hub-Signature", "sha1=x", "X-Hub-Signature-256", right), body, true},
+		"Gitea, another secret":            {headers("X-Gitea-Signature", sign("x", body)[len("sha256="):]), body, false},
+		"Gitea's wrong beside GitHub's":    {headers("X-Gitea-Signature", sign("x", body)[len("sha256="):], "X-Hub-Signature-256", right), body, false},
+		"Forgejo":                          {headers("X-Forgejo-Signature", right[len("sha256="):]), body, true},
+		"GitLab's token":                   {headers("X-Gitlab-Token", secret), body, true},
+		"GitLab's token, another":          {headers("X-Gitlab-Token", "x"), body, false},
+		"GitLab's token, empty":            {headers("X-Gitlab-Token", ""), body, false},
+		"a wrong bearer beside the token":  {headers("X-Gitlab-Token", secret, "Authorization", "Bearer x"), body, false},
 	} {
-		err := Check([]byte(secret), tt.headers, []byte(tt.body))
+		err := Check([]byte(secret), tt.headers, []byte(tt.body), time.Now())
 		if (err == nil) != tt.ok || err != nil && !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -85,8 +99,96 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%s: its body is not read", name)
 		}
 	}
-	if Proves([]byte(secret), headers("Authorization", "Bearer x")) || !Proves(nil, headers()) || Check(nil, headers(), nil) != nil {
+	if Proves([]byte(secret), headers("Authorization", "Bearer x")) || !Proves(nil, headers()) || Check(nil, headers(), nil, time.Now()) != nil {
 		t.Error("without a secret everybody may ask, with one only who knows it")
+	}
+}
+
+// TestStandardWebhooks has the example that the specification publishes: its signature covers
+// an id and a time beside the body. GitLab signs so.
+func TestStandardWebhooks(t *testing.T) {
+	t.Parallel()
+	const (
+		secret, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", `{"test": 2432232314}`
+		id, right    = "msg_p5jXN8AQM9LWM0D4loKWxJek", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+	)
+	at := time.Unix(1614265330, 0)
+	given := func(id, time, signature string) http.Header {
+		return headers("webhook-id", id, "webhook-timestamp", time, "webhook-signature", signature)
+	}
+	for name, tt := range map[string]struct {
+		secret  string
+		headers http.Header
+		body    string
+		now     time.Time
+		ok      bool
+	}{
+		"signed":               {secret, given(id, "1614265330", right), body, at, true},
+		"one of several":       {secret, given(id, "1614265330", "v1a,x v1,x "+right), body, at.Add(4 * time.Minute), true},
+		"a secret as it is":    {"It is a secret of ours", given("1", "1614265330", "v1,"+standardSum("It is a secret of ours", "1.1614265330."+body)), body, at, true},
+		"old":                  {secret, given(id, "1614265330", right), body, at.Add(6 * time.Minute), false},
+		"from the future":      {secret, given(id, "1614265330", right), body, at.Add(-6 * time.Minute), false},
+		"another time":         {secret, given(id, "1614265331", right), body, at, false},
+		"another id":           {secret, given("msg_x", "1614265330", right), body, at, false},
+		"another body":         {secret, given(id, "1614265330", right), body + " ", at, false},
+		"another secret":       {"whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", given(id, "1614265330", right), body, at, false},
+		"another version":      {secret, given(id, "1614265330", strings.Replace(right, "v1", "v2", 1)), body, at, false},
+		"no id":                {secret, headers("webhook-timestamp", "1614265330", "webhook-signature", right), body, at, false},
+		"wrong beside a token": {secret, headers("webhook-id", id, "webhook-timestamp", "1614265330", "webhook-signature", "v1,x", "X-Gitlab-Token", secret), body, at, false},
+	} {
+		err := Check([]byte(tt.secret), tt.headers, []byte(tt.body), tt.now)
+		if (err == nil) != tt.ok || err != nil && !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !Proves([]byte(tt.secret), tt.headers) {
+			t.Errorf("%s: its body is not read", name)
+		}
+	}
+}
+
+func standardSum(secret, text string) string {
+	return base64.StdEncoding.EncodeToString(mac([]byte(secret), []byte(text)))
+}
+
+// TestBodiesAreReadAsTheyAreEncoded: a compressed body was "not JSON", and the form that GitHub
+// sends by default was refused.
+func TestBodiesAreReadAsTheyAreEncoded(t *testing.T) {
+	t.Parallel()
+	w := trigger(t, "{{.JSON.a}} {{.Body}}", "")
+	const form = "application/x-www-form-urlencoded"
+	for name, tt := range map[string]struct {
+		kind, coding, body, want string
+		err                      error
+	}{
+		"JSON":                      {"application/json", "", `{"a":"é"}`, `é {"a":"é"}`, nil},
+		"JSON, its charset said":    {"application/json; charset=UTF-8", "identity", `{"a":"é"}`, `é {"a":"é"}`, nil},
+		"JSON as curl -d sends it":  {form, "", `{"a":"b=c&payload=x"}`, `b=c&payload=x {"a":"b=c&payload=x"}`, nil},
+		"a byte order mark":         {"application/json", "", "\ufeff{\"a\":\"b\"}", `b {"a":"b"}`, nil},
+		"a mark before curl's":      {form, "", "\ufeff{\"a\":\"b\"}", `b {"a":"b"}`, nil},
+		"a form":                    {form, "", "payload=%7B%22a%22%3A%22%C3%A9+b%22%7D&x=y", `é b {"a":"é b"}`, nil},
+		"a form without a payload":  {form, "", "a=b", "", ErrUnreadable},
+		"a form with two":           {form, "", "payload=%7B%7D&payload=%7B%7D", "", ErrUnreadable},
+		"a form whose is no JSON":   {form, "", "payload=x", "", ErrUnreadable},
+		"a charset, nothing of it":  {"application/json; charset=iso-8859-1", "", `{"a":"e"}`, `e {"a":"e"}`, nil},
+		"another charset":           {"application/json; charset=iso-8859-1", "", "{\"a\":\"\xe9\"}", "", ErrEncoded},
+		"two bytes a character":     {"application/json; charset=utf-16le", "", "{\x00}\x00", "", ErrEncoded},
+		"compressed":                {"application/json", "gzip", "\x1f\x8b", "", ErrEncoded},
+		"compressed, not said":      {"application/json", "", "\x1f\x8b", "", ErrEncoded},
+		"compressed in another way": {"", "identity, BR", "x", "", ErrEncoded},
+	} {
+		h := headers("Content-Type", tt.kind, "Content-Encoding", tt.coding)
+		err := Encoded(h)
+		var p sources.Prompt
+		if err == nil {
+			p, err = w.Prompt(h, []byte(tt.body), time.Now())
+		}
+		if !errors.Is(err, tt.err) || p.Text != tt.want {
+			t.Errorf("%s: %q, %v", name, p.Text, err)
+		}
+	}
+	w = trigger(t, `{{.Header "X-Gitlab-Token"}}{{.Header "Authorization"}}.`, "")
+	if p, err := w.Prompt(headers("X-Gitlab-Token", "secret", "Authorization", "secret"), []byte("{}"), time.Now()); strings.Contains(p.Text, "secret") {
+		t.Errorf("a prompt has the secret: %q, %v", p.Text, err)
 	}
 }
 
@@ -178,15 +280,29 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestWhatIsMissingIsSaid: a prompt is never made of less than its template names.
-func TestWhatIsMissingIsSaid(t *testing.T) {
+// TestWhatIsMissingIsEmptyAndNamed: a request is not lost for a field that it lacks.
+func TestWhatIsMissingIsEmptyAndNamed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ prompt, body, lacking string }{
+		{"x{{.JSON.issue.title}}", `{}`, ".JSON.issue.title"},
+		{"x{{.JSON.issue.title}}", `{"issue": null}`, ""},
+		{"x{{.JSON.issue.title}}", `{"issue": []}`, ".JSON.issue.title"},
+		{`x{{.Header "X-Github-Event"}}`, `{}`, "the header X-Github-Event"},
+		{`x{{.Header "Authorization"}}`, `{}`, "the header Authorization"},
+		{`x{{with .JSON.issue}}{{.title}}{{end}}`, `{}`, ""},
+	} {
+		p, err := trigger(t, tt.prompt, "").Prompt(headers("Authorization", "Bearer secret"), []byte(tt.body), time.Now())
+		if got := strings.Join(p.Lacking, "|"); err != nil || p.Text != "x" || got != tt.lacking {
+			t.Errorf("%s of %s: %q lacking %q, %v", tt.prompt, tt.body, p.Text, got, err)
+		}
+	}
+}
+
+// TestWhatMakesNoPromptIsSaid: nor is a key made of less than its template names.
+func TestWhatMakesNoPromptIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ prompt, key, body, want string }{
-		{"{{.JSON.issue.title}}", "", `{}`, `map has no entry for key "issue"`},
-		{"{{.JSON.issue.title}}", "", `{"issue": null}`, `can't evaluate field title`},
-		{"{{.JSON.issue.title}}", "", `{"issue": []}`, `can't evaluate field title`},
-		{`{{.Header "X-Github-Event"}}`, "", `{}`, `the request has no header X-Github-Event`},
-		{`{{.Header "Authorization"}}`, "", `{}`, `the request has no header Authorization`},
+		{"x", "ticket {{.JSON.id}}", `{}`, "cannot make the key: there is no .JSON.id"},
 		{"x", "{{.JSON.id}}", `{}`, `cannot make the key`},
 		{"x", "{{.JSON.id}}", `{"id": "  "}`, `the key: it is blank`},
 		{"{{.JSON.text}}", "", `{"text": "\n"}`, `it is blank`},
@@ -225,18 +341,18 @@ func FuzzPrompt(f *testing.F) {
 				t.Errorf("the prompt is %q", p.Text)
 			}
 		}
-		if Check([]byte("a secret nobody knows"), http.Header{"X-Hub-Signature-256": {event}, "Authorization": {delivery}}, []byte(body)) == nil {
+		if Check([]byte("a secret nobody knows"), http.Header{"X-Hub-Signature-256": {event}, "Authorization": {delivery}}, []byte(body), time.Now()) == nil {
 			t.Error("it was let in")
 		}
 	})
 }
 
-// TestAFormIsAnsweredWithWhatToChoose: GitHub sends forms unless it is told otherwise.
-func TestAFormIsAnsweredWithWhatToChoose(t *testing.T) {
+// TestARefusalSaysWhatToChoose: in words of ours, and where a sender's text ends.
+func TestARefusalSaysWhatToChoose(t *testing.T) {
 	t.Parallel()
 	tr := Trigger{}
 	h := http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}
-	if _, err := tr.Prompt(h, []byte("payload=%7B%7D"), time.Now()); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), "choose the content type application/json") {
+	if _, err := tr.Prompt(h, []byte("pay=%7B%7D"), time.Now()); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), "choose the content type application/json") {
 		t.Error(err)
 	}
 	if _, err := tr.Prompt(http.Header{}, []byte("payload"), time.Now()); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), "byte 1") {

@@ -15,7 +15,9 @@
 //
 // The first rule whose match (a substring) and regexp (Go syntax) fit the
 // prompt answers it; without one the answer is "done: {first}". What the client
-// and heartbeat write around a prompt to hand it over is no part of it.
+// and heartbeat write around a prompt to hand it over is no part of it, and a prompt
+// that heartbeat hands over as the name of a file is what that file says, once the model
+// has read it.
 // {first} in a reply is the first line that is no heading, {prompt} all of it.
 package script
 
@@ -29,6 +31,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -269,6 +272,19 @@ func Fill(reply, request string) string {
 // frames stand around prompts: how the client hands a hook's words to the model, with the
 // hook's command, and heartbeat's first line of a prompt that a session starts with.
 var frames = regexp.MustCompile(`(?m)^Stop hook feedback:\n(?:\[[^\n]*?\]: )?|\ATask from the queue:\n\n`)
+
+// inFile is how heartbeat says that a task is in a file.
+var inFile = regexp.MustCompile(`It is in the file ("(?:[^"\\\n]|\\.)*"), which has`)
+
+// TaskFile is the file that a request says its task is in, or "".
+func TaskFile(request string) string {
+	if m := inFile.FindStringSubmatch(request); m != nil {
+		if path, err := strconv.Unquote(m[1]); err == nil {
+			return path
+		}
+	}
+	return ""
+}
 
 // Prompt is what a request asks for, without what stands around it.
 func Prompt(request string) string { return frames.ReplaceAllString(request, "") }

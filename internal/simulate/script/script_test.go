@@ -111,7 +111,7 @@ func TestRulesMatchThePromptAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := NewModel(s)
-	const hook = "Stop hook feedback:\n[GOTRACEBACK=crash exec /bin/heartbeat-stop hook]: "
+	const hook = "Stop hook feedback:\n[r=0; trap 'exit $r' 0; /bin/crash/heartbeat-stop hook; test $? = 42 && r=2]: "
 	for request, want := range map[string]int{
 		hook + "hello": 0, hook + "crash now": 1, "Task from the queue:\n\nhello": 0, "Task from the queue:\n\nthe queue": 1,
 		hook + "Review it": 1, "Task from the queue:\n\nReview it": 1, "typed before\n" + hook + "hello": 0,

@@ -80,7 +80,11 @@ func run(ctx context.Context, argv []string, dir string, limit time.Duration, te
 	case got.Later:
 		return outbox.Verdict{Why: "the command asks to be called later (75)"}
 	}
-	return outbox.Verdict{}
+	no, is := declined(got.Stdout) // of curl, which exits with 0
+	if is {
+		no.Why = "the command has printed an answer that says that it was not taken" + no.Why
+	}
+	return no
 }
 
 // Sign is what a ping says.

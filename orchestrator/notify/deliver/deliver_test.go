@@ -117,6 +117,51 @@ func TestServersThatDoNot(t *testing.T) {
 	}
 }
 
+// TestWhatIsDeclinedHasNotArrived: a service answers with success and says in the answer that
+// it has not taken the message, or the ping; so does what curl prints, which exits with 0. It
+// counted as sent.
+func TestWhatIsDeclinedHasNotArrived(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]struct {
+		why     string
+		refused bool
+	}{
+		`ok`:          {},
+		`OK`:          {},
+		`{"ok":true}`: {},
+		`{"ok":true,"error":"none","result":{"ok":false}}`: {},
+		`{"ok":"no"}`:    {},
+		`[{"ok":false}]`: {},
+		`{"ok":false,"error":"channel_not_found"}`:                      {why: ": channel_not_found"},
+		` {"ok": false}` + "\n":                                         {why: "not take"},
+		`{"ok":false,"error_code":400,"description":"chat not found"}`:  {why: ": chat not found", refused: true},
+		`{"ok":false,"error_code":403,"description":"bot was blocked"}`: {why: ": bot was blocked"},
+		`{"success":false,"message":"no such room"}`:                    {why: ": no such room"},
+		`{"ok":false,"error":{"message":"of tk_hush\u001b[31m"}}`:       {why: ": of "},
+		"OK (not found)":    {why: ": not found"},
+		"OK (rate limited)": {why: ": rate limited"},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
+		t.Cleanup(s.Close)
+		printf := []string{"printf", "%s", answer}
+		for how, v := range map[string]outbox.Verdict{
+			"webhook": To(t.Context(), target(t, s.URL+"/hush"), office, message(held("x"))),
+			"command": To(t.Context(), &config.Target{Command: printf, Dir: t.TempDir(), Timeout: time.Minute}, office, message(held("x"))),
+		} {
+			if (want.why == "") != (v.Why == "") || !strings.Contains(strings.ReplaceAll(v.Why, "not taken", "not take"), want.why) || v.Refused != want.refused || how == "webhook" && strings.Contains(v.Why, "hush") || strings.Contains(v.Why, "\x1b") {
+				t.Errorf("%s: %s: %+v", how, answer, v)
+			}
+		}
+		for how, p := range map[string]*config.Ping{
+			"ping": {URL: secretFile(t, s.URL+"/hush")}, "plain ping": {URL: secretFile(t, s.URL+"/hush"), Plain: true}, "ping command": {Command: printf, Dir: t.TempDir()},
+		} {
+			if err := Ping(t.Context(), p, OK, "text"); (err == nil) != (want.why == "") {
+				t.Errorf("%s: %s: %v", how, answer, err)
+			}
+		}
+	}
+}
+
 // drip answers at once and then sends its body for ever: the answer has come.
 func drip(w http.ResponseWriter, r *http.Request) {
 	for r.Context().Err() == nil {

@@ -115,7 +115,11 @@ func post(ctx context.Context, method, address string, body []byte, header http.
 func judge(a *http.Response, text []byte) outbox.Verdict {
 	switch {
 	case a.StatusCode/100 == 2:
-		return outbox.Verdict{}
+		no, is := declined(text)
+		if is {
+			no.Why, no.After = fmt.Sprintf("the server answers %d and says that it has not taken it%s", a.StatusCode, no.Why), retryAfter(a, text)
+		}
+		return no
 	case a.StatusCode/100 == 3:
 		return outbox.Verdict{Why: fmt.Sprintf("the server answers %d and sends us to %s, which is not followed: write that address yourself if it is right", a.StatusCode, destination(a))}
 	}
@@ -128,6 +132,32 @@ func judge(a *http.Response, text []byte) outbox.Verdict {
 		v.Why += ": " + foreign.Short(said, mostQuoted)
 	}
 	return v
+}
+
+// declined reports whether an answer, or what a command that has sent something has printed,
+// says that it was not taken, although the status is that of success: APIs such as Slack's
+// and Telegram's answer {"ok":false,"error":"channel_not_found"}, others {"success":false},
+// Healthchecks "OK (not found)" for a check that was deleted. Why begins with a separator, or is "" where no reason is given.
+func declined(text []byte) (v outbox.Verdict, is bool) {
+	if why, is := bytes.CutPrefix(bytes.TrimSpace(text), []byte("OK (")); is {
+		return outbox.Verdict{Why: ": " + foreign.Short(string(bytes.TrimSuffix(why, []byte(")"))), mostQuoted)}, true
+	}
+	var a map[string]any
+	if json.Unmarshal(text, &a) != nil || a["ok"] != false && a["success"] != false {
+		return outbox.Verdict{}, false
+	}
+	code, _ := a["error_code"].(float64) // Telegram's, as in the statuses of HTTP
+	v.Refused = code == http.StatusBadRequest
+	if inner, ok := a["error"].(map[string]any); ok {
+		a = inner
+	}
+	for _, key := range []string{"error", "description", "message", "msg", "reason", "detail"} {
+		if said, _ := a[key].(string); strings.TrimSpace(said) != "" {
+			v.Why = ": " + foreign.Short(strings.TrimSpace(said), mostQuoted)
+			break
+		}
+	}
+	return v, true
 }
 
 // destination is the server that a redirect names: the rest of it may be a secret.

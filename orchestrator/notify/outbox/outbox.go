@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/notify/notice"
 )
 
@@ -164,25 +165,24 @@ func due(to *config.Target, n notice.Notice, now time.Time) time.Time {
 		}
 		at = until
 	}
-	return at
+	return deadline.On(at, now, furthest)
 }
 
 // Retract takes out what is due and gone, before a new message is made, and reports whether
 // anything was.
 func (b *Box) Retract(now time.Time, gone func(notice.Notice) bool) bool {
-	if b.Sending != nil || now.Before(b.Next) {
+	if b.Sending != nil || !deadline.Over(b.Next, now) {
 		return false
 	}
 	before := len(b.Waiting)
-	b.Waiting = slices.DeleteFunc(b.Waiting, func(i Item) bool { return !i.Due.After(now) && gone(i.Notice) })
+	b.Waiting = slices.DeleteFunc(b.Waiting, func(i Item) bool { return deadline.Over(i.Due, now) && gone(i.Notice) })
 	return len(b.Waiting) < before
 }
 
 // Compose returns the message that a target is to be sent now, or nil. A message that
 // was tried before comes first, as it was.
 func (b *Box) Compose(now time.Time) *Message {
-	b.notAhead(now)
-	if now.Before(b.Next) {
+	if !deadline.Over(b.Next, now) {
 		return nil
 	}
 	if b.Sending != nil {
@@ -190,7 +190,7 @@ func (b *Box) Compose(now time.Time) *Message {
 	}
 	// What waits longer, as for the end of a digest, goes along only with its like: at
 	// night an urgent notice does not bring the others.
-	isDue := func(i Item) bool { return !i.Due.After(now) }
+	isDue := func(i Item) bool { return deadline.Over(i.Due, now) }
 	first := slices.IndexFunc(b.Waiting, isDue)
 	if first < 0 {
 		return nil
@@ -215,18 +215,21 @@ func (b *Box) Compose(now time.Time) *Message {
 // of quiet hours.
 const furthest = 9 * 24 * time.Hour
 
-// notAhead corrects times that a wrong clock has left.
-func (b *Box) notAhead(now time.Time) {
-	if b.Next.After(now.Add(longest)) {
-		b.Next = now
-	}
-	if b.Sending != nil && b.Sending.Made.After(now) {
-		b.Sending.Made = now
+// Recall has a box that was read from a file wait no longer for anything than it was to,
+// also if another clock has written it.
+func (b *Box) Recall(now time.Time) {
+	b.Next, b.Failing = deadline.On(b.Next, now, longest), deadline.Since(b.Failing, now)
+	recall := func(n *notice.Notice) { n.At = deadline.Since(n.At, now) }
+	if m := b.Sending; m != nil {
+		m.Made = deadline.Since(m.Made, now)
+		for i := range m.Notices {
+			recall(&m.Notices[i])
+		}
 	}
 	for i := range b.Waiting {
-		if b.Waiting[i].Due.After(now.Add(furthest)) {
-			b.Waiting[i].Due = now
-		}
+		w := &b.Waiting[i]
+		w.Due = deadline.On(w.Due, now, min(furthest, w.Due.Sub(w.At)))
+		recall(&w.Notice)
 	}
 }
 
@@ -299,18 +302,22 @@ func (b *Box) Pending() int {
 }
 
 // Replies counts the replies among them, and the news of prompts that were given up.
-func (b *Box) Replies() (n int) {
-	is := func(one notice.Notice) bool { return one.To != "" && one.Entry != "" }
+func (b *Box) Replies() int {
+	var all []notice.Notice
 	for _, i := range b.Waiting {
-		if is(i.Notice) {
-			n++
-		}
+		all = append(all, i.Notice)
 	}
 	if b.Sending != nil {
-		for _, one := range b.Sending.Notices {
-			if is(one) {
-				n++
-			}
+		all = append(all, b.Sending.Notices...)
+	}
+	return Replies(all)
+}
+
+// Replies is Box.Replies among notices.
+func Replies(all []notice.Notice) (n int) {
+	for _, one := range all {
+		if one.To != "" && one.Entry != "" {
+			n++
 		}
 	}
 	return n

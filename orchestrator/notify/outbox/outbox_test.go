@@ -2,11 +2,13 @@ package outbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/notify/notice"
 )
 
@@ -231,19 +233,44 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// A clock that was wrong leaves no message behind for years.
+// TestAWrongClockDelaysNothing: neither what waits in this run while the clock is set, nor
+// what a run with another clock has left: a first message, a digest, a second attempt.
 func TestAWrongClockDelaysNothing(t *testing.T) {
 	t.Parallel()
-	var b Box
-	b.Put(&config.Target{}, note("1", true), begin)
-	b.Compose(begin.AddDate(10, 0, 0))
-	b.Answered(Verdict{Why: "500"}, begin.AddDate(10, 0, 0))
-	if b.Compose(begin) == nil && b.Compose(begin.Add(longest)) == nil {
-		t.Errorf("it waits until %s", b.Next)
-	}
-	b.Answered(Verdict{}, begin)
-	b.Put(&config.Target{}, note("2", true), begin.AddDate(10, 0, 0))
-	if b.Compose(begin.Add(time.Hour)) == nil {
-		t.Errorf("it waits until %s", b.NextDue())
+	for _, by := range []time.Duration{-10 * 365 * 24 * time.Hour, -5 * 24 * time.Hour, -time.Hour, 0, time.Hour, 10 * 365 * 24 * time.Hour} {
+		for name, c := range map[string]struct {
+			to     config.Target
+			urgent bool
+			fails  bool
+			within time.Duration
+		}{
+			"first":          {config.Target{}, true, false, gather},
+			"digest":         {config.Target{Digest: time.Hour}, false, false, time.Hour},
+			"second attempt": {config.Target{}, true, true, gather + longest},
+		} {
+			for _, again := range []bool{false, true} {
+				clock := testbed.NewClock()
+				b := new(Box)
+				n := note("1", c.urgent)
+				n.At = clock.Now()
+				b.Put(&c.to, n, clock.Now())
+				if c.fails {
+					b.Compose(clock.Now().Add(gather))
+					b.Answered(Verdict{Why: "500", After: longest}, clock.Now())
+				}
+				clock.Set(by)
+				if again {
+					text, err := json.Marshal(b)
+					b = new(Box)
+					if err = errors.Join(err, json.Unmarshal(text, b)); err != nil {
+						t.Fatal(err)
+					}
+					b.Recall(clock.Now())
+				}
+				if b.Compose(clock.Now().Add(c.within)) == nil {
+					t.Errorf("%s, set by %v, another run: %v: after %v it is not sent, but in %v", name, by, again, c.within, b.NextDue().Sub(clock.Now()))
+				}
+			}
+		}
 	}
 }

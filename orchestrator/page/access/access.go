@@ -14,6 +14,8 @@ type Role string
 const (
 	Look Role = "look"
 	Act  Role = "act"
+	// Command is that of a command line, which no browser has.
+	Command Role = "command"
 )
 
 // Who is somebody who asks for the page.
@@ -24,7 +26,7 @@ type Who struct {
 	// Name is the token's, as the person called it who made its link.
 	Name string
 	Role Role
-	// From is whose address they have, as far as it is believed: one for all over a socket.
+	// From is the address that they have, as far as it is believed: one for all over a socket.
 	From string
 	// CSRF is what their forms prove that they know. A page has it masked.
 	CSRF string

@@ -13,7 +13,7 @@ import (
 
 // coming is how a request came here.
 type coming struct {
-	// from is whose tries it counts as.
+	// from is the address that failed logins are counted against.
 	from netip.Addr
 	// secure is true behind TLS, as a proxy says that may say so.
 	secure bool

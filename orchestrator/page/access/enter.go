@@ -12,19 +12,22 @@ func (g *Guard) Enters(w http.ResponseWriter, r *http.Request) (Token, *Refusal)
 		no = g.form(w, r, c.secure, mostEntry)
 	}
 	if no == nil {
-		no = g.aPerson(r)
+		no = g.mayEnter(r)
 	}
 	if no != nil {
 		return Token{}, no
 	}
-	if yes, after := g.tries.exhausted(c.from, g.now()); yes {
-		return Token{}, g.tooMany(after)
+	// A wrong one changes nothing, and costs no lock.
+	link := r.PostForm.Get("link")
+	_, err := g.tokens.Offer(link)
+	var secret string
+	var made Token
+	if err == nil {
+		secret, made, err = g.tokens.Redeem(link)
 	}
-	secret, made, err := g.tokens.Redeem(r.PostForm.Get("link"))
 	switch {
 	case errors.Is(err, ErrWrong):
-		g.tries.wrong(c.from, g.now())
-		return Token{}, refuse(BadLink)
+		return Token{}, g.wrongOf(c, BadLink)
 	case errors.Is(err, ErrMany):
 		return Token{}, refuse(NoRoom)
 	case err != nil:
@@ -36,6 +39,20 @@ func (g *Guard) Enters(w http.ResponseWriter, r *http.Request) (Token, *Refusal)
 	}
 	http.SetCookie(w, g.bake(c.secure, secret, int(TokenLasts.Seconds())))
 	return made, nil
+}
+
+// mayEnter refuses who is no person. Where nobody can tell, as of a browser beside us on
+// macOS, and for another user of this machine, a link is good that lets look alone: reading
+// is nobody's act.
+func (g *Guard) mayEnter(r *http.Request) *Refusal {
+	no := g.aPerson(r)
+	if no == nil || !no.unseen && no.Reason != OtherUser {
+		return no
+	}
+	if link, err := g.tokens.Offer(r.PostForm.Get("link")); err != nil || link.Role != Look {
+		return no
+	}
+	return nil
 }
 
 // Offers returns what a link gives that was not used yet. A wrong one is a try, as where
@@ -53,14 +70,7 @@ func (g *Guard) Offers(r *http.Request, secret string) (Token, *Refusal) {
 		g.log.Error("the page's tokens cannot be read", "err", err)
 		return Token{}, refuse(Unreadable)
 	}
-	if no := g.aPerson(r); no != nil {
-		return Token{}, no
-	}
-	if yes, after := g.tries.exhausted(c.from, g.now()); yes {
-		return Token{}, g.tooMany(after)
-	}
-	g.tries.wrong(c.from, g.now())
-	return Token{}, refuse(BadLink)
+	return Token{}, g.wrong(r, c, BadLink)
 }
 
 // replaced ends the token that a browser had before it got another one: nobody has it

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -89,12 +90,26 @@ func (g *Guard) looks(r *http.Request, c coming) (Who, *Refusal) {
 	token, err := g.tokens.Find(cookie.Value)
 	switch {
 	case errors.Is(err, ErrNone):
-		return Who{}, g.wrong(r, c)
+		return Who{}, g.wrong(r, c, WrongToken)
 	case err != nil:
 		g.log.Error("the page's tokens cannot be read", "err", err)
 		return Who{}, refuse(Unreadable)
 	}
 	return Who{Token: token.ID, Name: token.Name, Role: token.Role, From: c.whose(), CSRF: csrfOf(cookie.Value)}, nil
+}
+
+// Knows reports whether a request may look. It is no try, so that it may be asked before.
+func (g *Guard) Knows(r *http.Request) bool {
+	c, no := g.comes(r)
+	if no != nil {
+		return false
+	}
+	cookie, err := r.Cookie(g.cookieName(c.secure))
+	if err != nil || cookie.Value == "" {
+		return c.own && g.aPerson(r) == nil
+	}
+	_, err = g.tokens.Find(cookie.Value)
+	return err == nil
 }
 
 // Still decides whether who was let in by this request may look on, as before. It is
@@ -122,17 +137,27 @@ func (g *Guard) Still(r *http.Request, who Who) *Refusal {
 	return nil
 }
 
-// wrong counts a wrong token. What a process of a session sends does not count: it
+// wrong counts a wrong token or link. What a process of a session sends does not count: it
 // shares its address with people, whom it could lock out.
-func (g *Guard) wrong(r *http.Request, c coming) *Refusal {
+func (g *Guard) wrong(r *http.Request, c coming, why Reason) *Refusal {
 	if many, after := g.tries.exhausted(c.from, g.now()); many {
 		return g.tooMany(after)
 	}
-	if no := g.aPerson(r); no != nil {
+	if no := g.aPerson(r); no != nil && no.Reason != OtherUser {
 		return no
 	}
+	return g.wrongOf(c, why)
+}
+
+// wrongOf counts what was wrong as a try of its address, and is the refusal for it. Only what
+// is wrong is refused for the tries before: what is right is looked for first, so that nobody
+// at the same address, or behind the same proxy, locks out who has it.
+func (g *Guard) wrongOf(c coming, why Reason) *Refusal {
+	if many, after := g.tries.exhausted(c.from, g.now()); many {
+		return g.tooMany(after)
+	}
 	g.tries.wrong(c.from, g.now())
-	return refuse(WrongToken)
+	return refuse(why)
 }
 
 // mostForm is the largest form: a prompt is at most 1 MiB, and a form may take three
@@ -222,15 +247,26 @@ func withoutPort(host, scheme string) string {
 	return strings.TrimSuffix(host, map[string]string{"http": ":80", "https": ":443"}[scheme])
 }
 
-// aPerson refuses what processes of agents' sessions send: they have a shell.
+// aPerson refuses what processes of agents' sessions send: they have a shell. It refuses what
+// other users of this machine send over TCP, too, unless they are a proxy that the fleet's
+// file names: a browser's cookie may have gone to a port of theirs.
 func (g *Guard) aPerson(r *http.Request) *Refusal {
 	conn := peer.From(r.Context())
 	if conn == nil {
 		return refuse(NoConnection)
 	}
-	if err := peer.Person(conn, g.person); err != nil {
+	err := peer.Person(r.Context(), g.person)
+	if errors.Is(err, peer.ErrStranger) {
+		if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); ok && g.Trusts(tcp.AddrPort().Addr()) {
+			return nil
+		}
+		g.log.Warn("the page refused another user of this machine", "err", err)
+		return refuse(OtherUser)
+	}
+	if err != nil {
 		g.log.Warn("the page refused to act", "err", err)
 		no := refuse(NotAPerson)
+		no.unseen = errors.Is(err, peer.ErrUnseen)
 		no.Text = "Nothing was done: " + err.Error() + "."
 		return no
 	}

@@ -19,6 +19,7 @@ const (
 	OtherOrigin  Reason = "other-page" // another page in the browser sends it
 	NoForm       Reason = "no-form"    // it is not what a form of ours sends
 	NotAPerson   Reason = "no-person"  // a process of a session asks
+	OtherUser    Reason = "other-user" // another user of this machine asks, over TCP
 	Unreadable   Reason = "unreadable" // the tokens cannot be read
 	TooLong      Reason = "too-long"   // the form is larger than any of ours
 	StaleForm    Reason = "stale-form" // the form is another token's
@@ -34,6 +35,8 @@ type Refusal struct {
 	Text string
 	// After is when to try again, or 0.
 	After time.Duration
+
+	unseen bool // nobody can tell who asks
 }
 
 // Error implements error.
@@ -42,17 +45,18 @@ func (r *Refusal) Error() string { return r.Text }
 var texts = map[Reason]Refusal{
 	NoConnection: {Code: http.StatusInternalServerError, Text: "Nobody can tell who asks."},
 	OtherHost:    {Code: http.StatusMisdirectedRequest, Text: "The page is not served by this name: use an address of numbers, localhost, or the name that page: address in the fleet's file says."},
-	NoToken:      {Code: http.StatusUnauthorized, Text: "This browser may not see the page yet. heartbeat page link, typed where the fleet runs, prints an address to open here."},
-	WrongToken:   {Code: http.StatusUnauthorized, Text: "This browser may not see the page any more: its token is over, or was revoked. heartbeat page link, typed where the fleet runs, prints another address to open here."},
-	TooManyTries: {Code: http.StatusTooManyRequests, Text: "Too many wrong tokens came from this address. Try again in a minute."},
-	OnlyLooks:    {Code: http.StatusForbidden, Text: "This browser may look, and not act. heartbeat page link --role act, typed where the fleet runs, prints an address to open here."},
+	NoToken:      {Code: http.StatusUnauthorized, Text: "This browser is not signed in. Type heartbeat page link on the fleet's machine, and open the address here."},
+	WrongToken:   {Code: http.StatusUnauthorized, Text: "This browser is not signed in any more: its 90 days are over, or somebody has signed it out. Type heartbeat page link on the fleet's machine, and open the address here."},
+	TooManyTries: {Code: http.StatusTooManyRequests, Text: "This token or link is not good, and too many wrong ones came from this address to say more. A good one works at once: type heartbeat page link on the fleet's machine for one."},
+	OnlyLooks:    {Code: http.StatusForbidden, Text: "This browser can look, and not control. Type heartbeat page link --role act on the fleet's machine, and open the address here."},
 	OtherOrigin:  {Code: http.StatusForbidden, Text: "Another page has sent this, so nothing was done."},
-	NoForm:       {Code: http.StatusBadRequest, Text: "That is no form of this page, so nothing was done."},
+	NoForm:       {Code: http.StatusBadRequest, Text: "That form is not one of this page, so nothing was done."},
 	NotAPerson:   {Code: http.StatusForbidden, Text: "A session of an agent asks, and only a person may."},
+	OtherUser:    {Code: http.StatusForbidden, Text: "Another user of this machine than the one that runs the fleet sends this, so nothing was done. A proxy may act for others if page: proxies in the fleet's file names its address; heartbeat help page has more."},
 	Unreadable:   {Code: http.StatusServiceUnavailable, Text: "The page's tokens cannot be read; the scheduler's log says why."},
 	TooLong:      {Code: http.StatusRequestEntityTooLarge, Text: "The form is too large, so nothing was done."},
 	StaleForm:    {Code: http.StatusForbidden, Text: "The form was drawn for another token, so nothing was done: load the page again."},
-	BadLink:      {Code: http.StatusForbidden, Text: "This link was used already, or is older than ten minutes. heartbeat page link, typed where the fleet runs, prints another one."},
+	BadLink:      {Code: http.StatusForbidden, Text: "This link was used already, or is older than ten minutes. Type heartbeat page link on the fleet's machine for another one."},
 	NoRoom:       {Code: http.StatusConflict, Text: "There are too many tokens already: heartbeat page tokens lists them, heartbeat page revoke ends some."},
 }
 

@@ -13,11 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/state"
 )
 
@@ -52,13 +54,17 @@ type secretive struct {
 
 // tokens is the file's content.
 type tokens struct {
+	// Host is the name of this machine that links have, see Keeper.Host; "": none yet.
+	Host   string      `json:"host,omitempty"`
 	Links  []secretive `json:"links"`
 	Tokens []secretive `json:"tokens"`
+	// Commands are the tokens of command lines. No browser has one.
+	Commands []secretive `json:"commands,omitempty"`
 }
 
 // Errors of tokens.
 var (
-	ErrWrong = errors.New("the link was used already, is older than ten minutes, or is none")
+	ErrWrong = errors.New("the link is invalid, expired (10 minutes) or already used")
 	ErrMany  = errors.New("there are too many already")
 	ErrNone  = errors.New("there is no such token")
 )
@@ -74,6 +80,9 @@ type Keeper struct {
 	stamp durable.Stamp
 	// tried is when Used was last written down, or could not be.
 	tried map[string]time.Time // :: id →
+
+	bounding sync.Mutex
+	ends     map[string]time.Time // :: kind and id → when it ends at the latest; see load
 }
 
 // NewKeeper returns the keeper of a state directory; now is the clock, nil the
@@ -100,6 +109,24 @@ func (k *Keeper) Link(name string, role Role) (secret string, link Token, err er
 		return nil
 	})
 	return secret, link, err
+}
+
+// Host returns the name below localhost that this fleet's links have on this machine. Browsers
+// send a cookie to every port of its host, whoever serves there: at a name of the fleet's own,
+// which nobody else knows, it goes to this fleet alone. Browsers take each name below localhost
+// for this machine (RFC 6761, section 6.3).
+func (k *Keeper) Host() (string, error) {
+	all, err := k.read()
+	if err != nil || all.Host != "" {
+		return all.Host, err
+	}
+	var host string
+	err = k.change(func(t *tokens) error {
+		t.Host = cmp.Or(t.Host, "heartbeat-"+strings.ToLower(newSecret()[:10])+".localhost")
+		host = t.Host
+		return nil
+	})
+	return host, err
 }
 
 // Offer returns a link that is good, by what it ends with, and leaves it so. ErrWrong: it
@@ -135,6 +162,42 @@ func (k *Keeper) Redeem(link string) (secret string, made Token, err error) {
 		return nil
 	})
 	return secret, made, err
+}
+
+// Command makes a token for the command line, and returns its secret, which is kept
+// nowhere: it proves who answers where a fleet's file says approvals: {by: page}.
+func (k *Keeper) Command(name string) (secret string, made Token, err error) {
+	secret, id := newSecret(), newID()
+	made = Token{ID: id, Name: cmp.Or(name, id), Role: Command, Made: k.now(), Until: k.now().Add(TokenLasts)}
+	err = k.change(func(t *tokens) error {
+		if len(t.Commands) >= mostTokens {
+			return fmt.Errorf("cannot make a token: %w (%d): revoke some", ErrMany, mostTokens)
+		}
+		t.Commands = append(t.Commands, secretive{made, hashOf(secret)})
+		return nil
+	})
+	return secret, made, err
+}
+
+// FindCommand returns the token of a command line; ErrNone: the secret has none (any more).
+func (k *Keeper) FindCommand(secret string) (Token, error) {
+	var found Token
+	err := k.change(func(t *tokens) error {
+		at := find(t.Commands, secret)
+		if at < 0 {
+			return ErrNone
+		}
+		t.Commands[at].Used = k.now()
+		found = t.Commands[at].Token
+		return nil
+	})
+	return found, err
+}
+
+// HasCommand reports whether there is a token for the command line.
+func (k *Keeper) HasCommand() (bool, error) {
+	all, err := k.read()
+	return len(all.Commands) > 0, err
 }
 
 // Find returns the token of a secret; ErrNone: it has none (any more).
@@ -180,7 +243,7 @@ func (k *Keeper) Tokens() (tokens, links []Token, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, t := range all.Tokens {
+	for _, t := range slices.Concat(all.Tokens, all.Commands) {
 		tokens = append(tokens, t.Token)
 	}
 	for _, l := range all.Links {
@@ -195,7 +258,7 @@ func (k *Keeper) Revoke(all bool, names ...string) (gone []Token, err error) {
 	err = k.change(func(t *tokens) error {
 		for _, name := range names {
 			is := func(s secretive) bool { return s.ID == name || s.Name == name }
-			if !slices.ContainsFunc(t.Tokens, is) && !slices.ContainsFunc(t.Links, is) {
+			if !slices.ContainsFunc(slices.Concat(t.Tokens, t.Links, t.Commands), is) {
 				return fmt.Errorf("cannot revoke %q: %w", name, ErrNone)
 			}
 		}
@@ -206,7 +269,7 @@ func (k *Keeper) Revoke(all bool, names ...string) (gone []Token, err error) {
 			gone = append(gone, s.Token)
 			return true
 		}
-		t.Tokens, t.Links = slices.DeleteFunc(t.Tokens, goes), slices.DeleteFunc(t.Links, goes)
+		t.Tokens, t.Links, t.Commands = slices.DeleteFunc(t.Tokens, goes), slices.DeleteFunc(t.Links, goes), slices.DeleteFunc(t.Commands, goes)
 		return nil
 	})
 	if err != nil {
@@ -232,8 +295,8 @@ func (k *Keeper) read() (tokens, error) {
 	defer k.mu.Unlock()
 	now := durable.StampOf(os.Lstat(k.file()))
 	if !k.stamp.Same(now) {
-		var t tokens
-		if err := state.Load(k.file(), &t); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t, err := k.load()
+		if err != nil {
 			return tokens{}, err
 		}
 		k.kept, k.stamp = t, now
@@ -241,10 +304,38 @@ func (k *Keeper) read() (tokens, error) {
 	return k.good(k.kept), nil
 }
 
+// load reads the file. What a clock that was ahead has put into it lasts no longer than what
+// is made when this process first sees it.
+func (k *Keeper) load() (t tokens, err error) {
+	if err := state.Load(k.file(), &t); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return tokens{}, err
+	}
+	k.bounding.Lock()
+	defer k.bounding.Unlock()
+	now, ends := k.now(), map[string]time.Time{}
+	bound := func(kind string, all []secretive, lasts time.Duration) {
+		for i := range all {
+			one := &all[i]
+			one.Used, one.Until = deadline.Since(one.Used, now), deadline.On(one.Until, now, lasts)
+			key := kind + " " + one.ID
+			if end, seen := k.ends[key]; seen && deadline.Left(end, now) < deadline.Left(one.Until, now) {
+				one.Until = deadline.Shown(end, now)
+			}
+			ends[key] = one.Until
+		}
+	}
+	bound("link", t.Links, LinkLasts)
+	bound("token", t.Tokens, TokenLasts)
+	bound("command", t.Commands, TokenLasts)
+	k.ends = ends
+	return t, nil
+}
+
 // good returns the tokens whose time is not over.
 func (k *Keeper) good(t tokens) tokens {
-	over := func(s secretive) bool { return !k.now().Before(s.Until) }
-	return tokens{slices.DeleteFunc(slices.Clone(t.Links), over), slices.DeleteFunc(slices.Clone(t.Tokens), over)}
+	over := func(s secretive) bool { return deadline.Over(s.Until, k.now()) }
+	good := func(all []secretive) []secretive { return slices.DeleteFunc(slices.Clone(all), over) }
+	return tokens{t.Host, good(t.Links), good(t.Tokens), good(t.Commands)}
 }
 
 // lockPatience is how long to wait for another process that changes the tokens.
@@ -259,8 +350,8 @@ func (k *Keeper) change(do func(*tokens) error) error {
 		return fmt.Errorf("cannot change the page's tokens: %w", err)
 	}
 	defer func() { _ = unlock() }()
-	var t tokens
-	if err := state.Load(k.file(), &t); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	t, err := k.load()
+	if err != nil {
 		return err
 	}
 	t = k.good(t)

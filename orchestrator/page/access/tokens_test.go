@@ -6,10 +6,14 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
+	"heartbeat/ptyrun/peer"
 )
 
 func TestALinkIsGoodOnce(t *testing.T) {
@@ -97,6 +101,46 @@ func TestTimeEndsLinksAndTokens(t *testing.T) {
 	}
 }
 
+// TestAClockThatWasAheadMakesNoLongerTokens: what was made in a wrong year, or before the
+// clock was set back, lasts as long as what is made now.
+func TestAClockThatWasAheadMakesNoLongerTokens(t *testing.T) {
+	t.Parallel()
+	for _, by := range []time.Duration{-7 * 365 * 24 * time.Hour, -25 * time.Hour, -time.Hour, 0} {
+		for name, restarted := range map[string]bool{"same run": false, "another run": true} {
+			dir, clock := t.TempDir(), testbed.NewClock()
+			passed := time.Duration(0)
+			now := func() time.Time { return clock.Now().Add(passed) }
+			k := NewKeeper(dir, now)
+			link, _, err := k.Link("", Look)
+			secret, _, err2 := k.Redeem(link)
+			unused, _, err3 := k.Link("", Look)
+			command, _, err4 := k.Command("cli")
+			if err := errors.Join(err, err2, err3, err4); err != nil {
+				t.Fatal(err)
+			}
+			_, err = k.Find(secret)
+			clock.Set(by)
+			if restarted {
+				k = NewKeeper(dir, now)
+			}
+			if _, err2 := k.Find(secret); errors.Join(err, err2) != nil {
+				t.Errorf("%s, %v: not found: %v, %v", name, by, err, err2)
+			}
+			passed = LinkLasts + time.Minute
+			if _, err := k.Offer(unused); !errors.Is(err, ErrWrong) {
+				t.Errorf("%s, %v: a link of %v ago: %v", name, by, passed, err)
+			}
+			passed = TokenLasts + time.Minute
+			if _, err := k.Find(secret); !errors.Is(err, ErrNone) {
+				t.Errorf("%s, %v: a token of %v ago: %v", name, by, passed, err)
+			}
+			if _, err := k.FindCommand(command); !errors.Is(err, ErrNone) {
+				t.Errorf("%s, %v: a command's token of %v ago: %v", name, by, passed, err)
+			}
+		}
+	}
+}
+
 // TestAUseThatCannotBeWrittenIsNotTriedEachSecond: browsers that follow look each second.
 func TestAUseThatCannotBeWrittenIsNotTriedEachSecond(t *testing.T) {
 	t.Parallel()
@@ -180,5 +224,68 @@ func TestTriesAreCountedByAddress(t *testing.T) {
 	}
 	if len(all.by) > mostAddresses+1 {
 		t.Errorf("%d addresses are remembered", len(all.by))
+	}
+}
+
+// TestATokenOfACommandIsNoBrowsers, and no browser's is a command's.
+func TestATokenOfACommandIsNoBrowsers(t *testing.T) {
+	t.Parallel()
+	k := NewKeeper(t.TempDir(), nil)
+	if has, err := k.HasCommand(); has || err != nil {
+		t.Errorf("before: %v, %v", has, err)
+	}
+	secret, made, err := k.Command("laptop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, _, err := k.Link("phone", Act)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browsers, _, err := k.Redeem(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Find(secret); !errors.Is(err, ErrNone) {
+		t.Errorf("a browser with it: %v", err)
+	}
+	if _, err := k.FindCommand(browsers); !errors.Is(err, ErrNone) {
+		t.Errorf("a command with a browser's: %v", err)
+	}
+	if found, err := k.FindCommand(secret); err != nil || found.Name != "laptop" || found.Role != Command {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if _, err := k.Revoke(false, made.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := k.FindCommand(secret); !errors.Is(err, ErrNone) {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+// TestAFleetHasANameOfItsOwn for its links: the same one in all processes, whatever else
+// changes, and another one than another fleet's.
+func TestAFleetHasANameOfItsOwn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name, err := NewKeeper(dir, nil).Host()
+	if err != nil || !strings.HasPrefix(name, "heartbeat-") || !strings.HasSuffix(name, ".localhost") || name != strings.ToLower(name) {
+		t.Fatalf("%q, %v", name, err)
+	}
+	if _, here := peer.NamesHere(name + ":8322"); !here {
+		t.Errorf("%q is not served", name)
+	}
+	k := NewKeeper(dir, nil)
+	if _, _, err := k.Link("", Look); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Revoke(true); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := k.Host(); err != nil || again != name {
+		t.Errorf("%q, %v, want %q", again, err, name)
+	}
+	if other, err := NewKeeper(t.TempDir(), nil).Host(); err != nil || other == name {
+		t.Errorf("another fleet's is %q, %v", other, err)
 	}
 }

@@ -130,6 +130,7 @@
     if (m.title) document.title = m.title;
     const asks = document.getElementById("asks");
     if (asks && m.asks !== undefined) asks.textContent = m.asks ? " " + m.asks : "";
+    document.dispatchEvent(new Event("shown"));
   };
   addEventListener("pointerdown", () => { pressed = true; });
   const released = () => {
@@ -207,6 +208,7 @@
   };
   document.addEventListener("submit", (e) => {
     const form = e.target;
+    if (form.method === "dialog") return;
     e.preventDefault();
     if (form.dataset.sent) return;
     form.dataset.sent = "yes";

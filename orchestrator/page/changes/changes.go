@@ -327,5 +327,5 @@ func (l listed) note(root *durable.Folder) string {
 	case info.IsDir():
 		return "a folder stands in its place"
 	}
-	return "it is no file: " + info.Mode().Type().String()
+	return "it is not a file: " + info.Mode().Type().String()
 }

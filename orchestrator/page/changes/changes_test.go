@@ -376,7 +376,7 @@ func TestNothingMakesItWait(t *testing.T) {
 	fifo(t, filepath.Join(l.dir, "new"))
 	l.put("b", "2\n")
 	got := text(l.changes(l.dir))
-	if !strings.Contains(got, "== a: changed +0 -0 it is no file: p---------\n") || !strings.Contains(got, "-1\n+2\n") {
+	if !strings.Contains(got, "== a: changed +0 -0 it is not a file: p---------\n") || !strings.Contains(got, "-1\n+2\n") {
 		t.Errorf("in the tree:\n%s", got)
 	}
 	for _, name := range []string{"HEAD", "index", "refs/heads/main", "commondir", "info/exclude"} {

@@ -5,20 +5,16 @@
 package once
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
 )
 
 // Fresh is how long a form may be sent after it was drawn. What was ordered is
@@ -48,144 +44,141 @@ func drawn(key string) (time.Time, bool) {
 
 // Record is an order that was given.
 type Record struct {
-	Key string    `json:"key"` // with whose it is, and what was ordered
-	At  time.Time `json:"at"`
+	At time.Time
 	// Done is true once it was carried out, as Answer says, or, with Failed, was not.
-	Done   bool   `json:"done,omitempty"`
-	Failed bool   `json:"failed,omitempty"`
-	Answer string `json:"answer,omitempty"`
+	Done, Failed bool
+	Answer       string
 }
 
-// Book remembers orders. Only one process may use the book of a state directory: the
-// fleet's run.
+// Book remembers orders. Only one process may use a fleet's: its run.
 type Book struct {
-	path string
-	now  func() time.Time
+	store *store.Store
+	now   func() time.Time
 
-	mu    sync.Mutex
-	known map[string]*Record // nil: not read yet
-	busy  map[string]chan struct{}
+	mu   sync.Mutex
+	busy map[order]chan struct{}
 }
 
-// Open returns the book of a state directory; now is the clock, nil the system's.
-func Open(stateDir string, now func() time.Time) *Book {
+// order is what an order is known by.
+type order struct{ token, form, what string }
+
+// Open returns the book of a fleet's store; now is the clock, nil the system's.
+func Open(s *store.Store, now func() time.Time) *Book {
 	if now == nil {
 		now = time.Now
 	}
-	return &Book{path: filepath.Join(stateDir, "page", "orders.json"), now: now, busy: map[string]chan struct{}{}}
+	return &Book{store: s, now: now, busy: map[order]chan struct{}{}}
 }
 
 // Do carries an order out, unless it was carried out before, and returns what became
-// of it. token is whose order it is, key its form's, what the order itself: one form
+// of it. token is the one that ordered it, key its form's, what the order itself: one form
 // may give several. again is true for an answer of before. The error is about orders
 // that are not carried out.
 func (b *Book) Do(ctx context.Context, token, key, what string, do func() (string, error)) (r Record, again bool, err error) {
 	if at, ok := drawn(key); !ok || b.now().Sub(at).Abs() > Fresh {
 		return r, false, ErrOld
 	}
-	name := token + " " + key + " " + what
+	o := order{token, key, what}
+	done, waited := b.enter(ctx, o)
+	if waited != nil {
+		return r, true, waited
+	}
+	defer done()
+	old, err := b.begin(ctx, o)
+	switch {
+	case err != nil:
+		return r, false, err
+	case old != nil && !old.Done:
+		return *old, true, ErrUnsure
+	case old != nil:
+		return *old, true, nil
+	}
+	r = Record{At: b.now()}
+	answer, failed := do()
+	if r.Done, r.Answer = true, answer; failed != nil {
+		r.Failed, r.Answer = true, failed.Error()
+	}
+	// If this fails, it is not known after a restart what became of it, but that it was asked for.
+	_ = b.store.Write(context.WithoutCancel(ctx), func(c *store.Change) error {
+		_, err := c.Do(`UPDATE orders SET done = 1, failed = $1, answer = $2 WHERE token = $3 AND form = $4 AND what = $5`, r.Failed, r.Answer, o.token, o.form, o.what)
+		return err
+	})
+	return r, false, nil
+}
+
+// enter waits until nobody carries out the same order, and then keeps others waiting until
+// leave is called.
+func (b *Book) enter(ctx context.Context, o order) (leave func(), err error) {
 	b.mu.Lock()
-	for b.busy[name] != nil {
-		wait := b.busy[name]
+	defer b.mu.Unlock()
+	for b.busy[o] != nil {
+		wait := b.busy[o]
 		b.mu.Unlock()
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return r, true, context.Cause(ctx)
+			err = context.Cause(ctx)
 		}
 		b.mu.Lock()
-	}
-	defer b.mu.Unlock()
-	if err := b.read(); err != nil {
-		return r, false, err
-	}
-	if old := b.known[name]; old != nil {
-		if !old.Done {
-			return *old, true, ErrUnsure
+		if err != nil {
+			return nil, err
 		}
-		return *old, true, nil
-	}
-	one := &Record{Key: name, At: b.now()}
-	if err := b.begin(one); err != nil {
-		return r, false, err
 	}
 	done := make(chan struct{})
-	b.busy[name] = done
-	defer func() {
-		delete(b.busy, name)
+	b.busy[o] = done
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.busy, o)
 		close(done)
-	}()
-	answer, failed := b.unlocked(do)
-	if one.Done, one.Answer = true, answer; failed != nil {
-		one.Failed, one.Answer = true, failed.Error()
-	}
-	_ = b.save() // else it is not known after a restart what became of it, but that it was asked for
-	return *one, false, nil
+	}, nil
 }
 
-// unlocked carries an order out while others may use the book, also where it panics:
-// net/http goes on after that.
-func (b *Book) unlocked(do func() (string, error)) (string, error) {
-	b.mu.Unlock()
-	defer b.mu.Lock()
-	return do()
-}
-
-// begin writes an order down.
-func (b *Book) begin(r *Record) error {
-	for name, old := range b.known {
-		if b.now().Sub(old.At).Abs() > remembered && b.busy[name] == nil {
-			delete(b.known, name)
+// begin writes an order down, unless it was written down before: then it returns that one.
+func (b *Book) begin(ctx context.Context, o order) (old *Record, err error) {
+	now := b.now()
+	err = b.store.Write(ctx, func(c *store.Change) error {
+		old = nil
+		r, found, err := recordOf(&c.View, `token = $1 AND form = $2 AND what = $3`, o.token, o.form, o.what)
+		if err != nil || found {
+			old = &r
+			return err
 		}
-	}
-	if len(b.known) >= most {
-		return ErrMany
-	}
-	b.known[r.Key] = r
-	if err := b.save(); err != nil {
-		delete(b.known, r.Key)
-		return fmt.Errorf("it was not done, as it cannot be written down: %w", err)
-	}
-	return nil
-}
-
-func (b *Book) save() error {
-	all := make([]*Record, 0, len(b.known))
-	for _, r := range b.known {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(x, y *Record) int { return cmp.Or(x.At.Compare(y.At), strings.Compare(x.Key, y.Key)) })
-	return state.Save(b.path, all)
-}
-
-func (b *Book) read() error {
-	if b.known != nil {
-		return nil
-	}
-	var all []*Record
-	if err := state.Load(b.path, &all); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := c.Do(`DELETE FROM orders WHERE at < $1 OR at > $2`, now.Add(-remembered).UnixMilli(), now.Add(remembered).UnixMilli()); err != nil {
+			return err
+		}
+		var known int
+		if _, err := c.One(`SELECT COUNT(*) FROM orders`, nil, &known); err != nil {
+			return err
+		}
+		if known >= most {
+			return ErrMany
+		}
+		_, err = c.Do(`INSERT INTO orders (token, form, what, at, done, failed, answer) VALUES ($1, $2, $3, $4, 0, 0, '')`, o.token, o.form, o.what, now.UnixMilli())
 		return err
+	})
+	if err != nil && !errors.Is(err, ErrMany) {
+		err = fmt.Errorf("it was not done, as it cannot be written down: %w", err)
 	}
-	b.known = map[string]*Record{}
-	for _, r := range all {
-		if r != nil {
-			b.known[r.Key] = r
-		}
-	}
-	return nil
+	return old, err
+}
+
+// recordOf returns the first order for which a condition holds.
+func recordOf(v *store.View, where string, args ...any) (r Record, found bool, err error) {
+	var at int64
+	found, err = v.One(`SELECT at, done, failed, answer FROM orders WHERE `+where, args, &at, &r.Done, &r.Failed, &r.Answer)
+	r.At = store.Time(at)
+	return r, found, err
 }
 
 // Last returns the last order of somebody's form that has an answer.
-func (b *Book) Last(token, key string) (last Record, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, good := drawn(key); !good || b.read() != nil {
+func (b *Book) Last(ctx context.Context, token, key string) (last Record, ok bool) {
+	if _, good := drawn(key); !good {
 		return Record{}, false
 	}
-	for name, r := range b.known {
-		if strings.HasPrefix(name, token+" "+key+" ") && r.Done && !r.At.Before(last.At) {
-			last, ok = *r, true
-		}
-	}
-	return last, ok
+	err := b.store.Read(ctx, func(v *store.View) (err error) {
+		last, ok, err = recordOf(v, `token = $1 AND form = $2 AND done = 1 ORDER BY at DESC LIMIT 1`, token, key)
+		return err
+	})
+	return last, ok && err == nil
 }

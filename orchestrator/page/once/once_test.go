@@ -8,14 +8,17 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // TestAnOrderIsCarriedOutOnce: tapped twice at once, again later, after a restart; by
 // others and for other things it is another order.
 func TestAnOrderIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b, key := Open(dir, nil), Key(time.Now())
+	kept := storetest.New(t, t.TempDir())
+	b, key := Open(kept, nil), Key(time.Now())
 	var did atomic.Int32
 	do := func() (string, error) { did.Add(1); return "done", nil }
 	var all sync.WaitGroup
@@ -27,7 +30,7 @@ func TestAnOrderIsCarriedOutOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	b = Open(dir, nil)
+	b = Open(kept, nil)
 	if r, again, err := b.Do(t.Context(), "t", key, "pause a", do); err != nil || !again || r.Answer != "done" || did.Load() != 1 {
 		t.Errorf("%+v, %v, %v; done %d times", r, again, err, did.Load())
 	}
@@ -43,7 +46,7 @@ func TestAnOrderIsCarriedOutOnce(t *testing.T) {
 
 func TestWhatFailedIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
-	b, key := Open(t.TempDir(), nil), Key(time.Now())
+	b, key := Open(storetest.New(t, t.TempDir()), nil), Key(time.Now())
 	for i := range 2 {
 		r, again, err := b.Do(t.Context(), "t", key, "x", func() (string, error) { return "", errors.New("no such agent") })
 		if err != nil || again != (i == 1) || !r.Failed || r.Answer != "no such agent" {
@@ -55,7 +58,7 @@ func TestWhatFailedIsNotTriedAgain(t *testing.T) {
 // TestAnOrderThatPanics leaves the book as one that the run did not survive.
 func TestAnOrderThatPanics(t *testing.T) {
 	t.Parallel()
-	b, key := Open(t.TempDir(), nil), Key(time.Now())
+	b, key := Open(storetest.New(t, t.TempDir()), nil), Key(time.Now())
 	func() {
 		defer func() { _ = recover() }()
 		_, _, _ = b.Do(t.Context(), "t", key, "x", func() (string, error) { panic("a mistake of ours") })
@@ -72,11 +75,11 @@ func TestAnOrderThatPanics(t *testing.T) {
 // came.
 func TestAnOrderThatTheRunDidNotSurvive(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	kept := storetest.New(t, t.TempDir())
 	key := Key(time.Now())
-	b := Open(dir, nil)
+	b := Open(kept, nil)
 	_, _, _ = b.Do(t.Context(), "t", key, "x", func() (string, error) {
-		_, _, err := Open(dir, nil).Do(t.Context(), "t", key, "x", func() (string, error) { t.Error("done twice"); return "", nil })
+		_, _, err := Open(kept, nil).Do(t.Context(), "t", key, "x", func() (string, error) { t.Error("done twice"); return "", nil })
 		if !errors.Is(err, ErrUnsure) {
 			t.Error(err)
 		}
@@ -87,16 +90,15 @@ func TestAnOrderThatTheRunDidNotSurvive(t *testing.T) {
 func TestOrdersThatAreNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	dir := t.TempDir()
-	clock := func() time.Time { return now }
-	b := Open(dir, clock)
+	kept := storetest.New(t, t.TempDir())
+	b := Open(kept, func() time.Time { return now })
 	never := func() (string, error) { t.Error("done"); return "", nil }
 	for _, key := range []string{"", "x", "-", Key(now.Add(-25 * time.Hour)), Key(now.Add(25 * time.Hour)), Key(now)[:10]} {
 		if _, _, err := b.Do(t.Context(), "t", key, "x", never); !errors.Is(err, ErrOld) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "page"), nil, 0o600); err != nil {
+	if err := os.Remove(filepath.Join(kept.Dir(), store.Name)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := b.Do(t.Context(), "t", Key(now), "x", never); err == nil {
@@ -108,18 +110,29 @@ func TestOrdersThatAreNotCarriedOut(t *testing.T) {
 func TestTheBookStaysSmall(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	b := Open(t.TempDir(), func() time.Time { return now })
-	b.known = map[string]*Record{}
-	for range most {
-		key := Key(now)
-		b.known[key] = &Record{Key: key, At: now}
+	kept := storetest.New(t, t.TempDir())
+	b := Open(kept, func() time.Time { return now })
+	err := kept.Write(t.Context(), func(c *store.Change) error {
+		for range most {
+			if _, err := c.Do(`INSERT INTO orders (token, form, what, at, done, failed, answer) VALUES ('t', $1, 'y', $2, 1, 0, '')`, Key(now), now.UnixMilli()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	do := func() (string, error) { return "", nil }
 	if _, _, err := b.Do(t.Context(), "t", Key(now), "x", do); !errors.Is(err, ErrMany) {
 		t.Error(err)
 	}
 	now = now.Add(remembered + time.Second)
-	if _, _, err := b.Do(t.Context(), "t", Key(now), "x", do); err != nil || len(b.known) != 1 {
-		t.Errorf("%v, %d are known", err, len(b.known))
+	if _, _, err := b.Do(t.Context(), "t", Key(now), "x", do); err != nil {
+		t.Error(err)
+	}
+	known := 0
+	if err := kept.Read(t.Context(), func(v *store.View) error { _, err := v.One(`SELECT COUNT(*) FROM orders`, nil, &known); return err }); err != nil || known != 1 {
+		t.Errorf("%v, %d are known", err, known)
 	}
 }

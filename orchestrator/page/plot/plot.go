@@ -40,8 +40,8 @@ type Figure struct {
 	// Head and Table are the same as text.
 	Head  []string
 	Table [][]string
-	// Gaps is true if nobody watched in some of the rows.
-	Gaps bool
+	// Gaps is true if nobody watched in some of the rows, Running if the last one is not over.
+	Gaps, Running bool
 }
 
 // Key is what one kind of mark means.
@@ -179,7 +179,7 @@ func Draw(past series.Past) []Figure {
 		}
 		f.Head = append([]string{"time"}, m.head...)
 		for _, r := range rows {
-			f.Gaps = f.Gaps || r.Watched == 0
+			f.Gaps, f.Running = f.Gaps || r.Watched == 0, r.Running
 		}
 		f.Table = table(m, rows, past.Now, past.Every)
 		m.draw(&f, rows)
@@ -198,7 +198,10 @@ func labels(rows []series.Row, every series.Every) (begin, middle, end string) {
 		form = "2 Jan"
 	}
 	n := len(rows)
-	return rows[0].At.Format(form), rows[n/2].At.Format(form), rows[n-1].Until.Local().Format(form)
+	if end = rows[n-1].Until.Local().Format(form); rows[n-1].Running {
+		end = "now"
+	}
+	return rows[0].At.Format(form), rows[n/2].At.Format(form), end
 }
 
 // table is a figure as text, the latest first: people ask about those. Times that nobody
@@ -208,7 +211,10 @@ func table(m measure, rows []series.Row, now time.Time, every series.Every) (lin
 		r := rows[i]
 		if r.Watched > 0 {
 			line := append([]string{stamp(r.At, now, every)}, m.cells(r)...)
-			if r.Watched < r.Slots {
+			switch {
+			case r.Running:
+				line[0] += " (so far)"
+			case r.Watched < r.Slots:
 				line[0] += fmt.Sprintf(" (%d%% watched)", max(1, 100*r.Watched/r.Slots))
 			}
 			lines = append(lines, line)

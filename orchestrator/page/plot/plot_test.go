@@ -2,7 +2,6 @@ package plot
 
 import (
 	"context"
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -20,6 +19,8 @@ import (
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/series"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -29,15 +30,12 @@ func kept(t testing.TB, days int) (dir string, now time.Time) {
 	t.Helper()
 	dir = t.TempDir()
 	now = time.Now()
-	var lines []byte
+	var events []journal.Event
 	for at := now.AddDate(0, 0, -days); at.Before(now.Add(-time.Hour)); at = at.Add(series.Slot) {
-		line, err := json.Marshal(journal.Event{At: at, Agent: "a", Kind: journal.Fired, Due: at.Add(-3 * time.Second)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines = append(append(lines, line...), '\n')
+		events = append(events, journal.Event{At: at, Agent: "a", Kind: journal.Fired, Due: at.Add(-3 * time.Second)})
 	}
-	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), lines, 0o600); err != nil {
+	err := storetest.New(t, dir).Write(t.Context(), func(c *store.Change) error { return journal.Write(c, events...) })
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(t.Context())
@@ -100,6 +98,29 @@ func TestWhatNobodyKnowsIsNoZero(t *testing.T) {
 	rows := []series.Row{{Point: series.Point{At: now}, Until: now.Add(series.Slot), Watched: 1, Slots: 1, Unmeasured: true}}
 	if lines := table(measures[0], rows, now, series.EverySlot); lines[0][1] != unknown {
 		t.Errorf("%q", lines)
+	}
+}
+
+// TestWhatIsNotOverIsPaler, and is labelled as what it is.
+func TestWhatIsNotOverIsPaler(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	rows := []series.Row{
+		{Point: series.Point{At: now.Add(-series.Slot), Done: 4}, Until: now, Watched: 1, Slots: 1},
+		{Point: series.Point{At: now, Done: 2, Failed: 1}, Until: now.Add(series.Slot), Watched: 1, Slots: 1, Running: true},
+	}
+	var f Figure
+	measures[1].draw(&f, rows)
+	for want, n := range map[string]int{`class="plot-bar plot-good" vector-effect="non-scaling-stroke" d="M1 80h8v-80`: 1, `class="plot-bar plot-running plot-good" vector-effect="non-scaling-stroke" d="M11 80h8v-40`: 1, `class="plot-bar plot-running plot-bad"`: 1, `class="plot-bar plot-bad"`: 0} {
+		if got := strings.Count(string(f.SVG), want); got != n {
+			t.Errorf("%d times %s: %s", got, want, f.SVG)
+		}
+	}
+	if lines := table(measures[1], rows, now, series.EverySlot); !strings.HasSuffix(lines[0][0], " (so far)") || strings.Contains(lines[1][0], "so far") {
+		t.Errorf("%q", lines)
+	}
+	if _, _, end := labels(rows, series.EverySlot); end != "now" {
+		t.Error(end)
 	}
 }
 

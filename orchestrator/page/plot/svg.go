@@ -45,20 +45,26 @@ func (m measure) draw(f *Figure, rows []series.Row) {
 	path(&b, "plot-gap", unwatched(rows))
 	path(&b, "plot-grid", lineAt(0, width)+lineAt(base/2, width))
 	path(&b, "plot-base", bases(rows, base))
+	over, running := rows, []series.Row(nil)
+	if n := len(rows); n > 0 && rows[n-1].Running {
+		over, running = rows[:n-1], rows[n-1:]
+	}
 	for i, of := range m.of {
-		path(&b, "plot-bar "+m.keys[i].Class, m.bars(rows, of, base, unit, i == 1))
+		path(&b, "plot-bar "+m.keys[i].Class, m.bars(over, 0, len(rows), of, base, unit, i == 1))
+		path(&b, "plot-bar plot-running "+m.keys[i].Class, m.bars(running, len(over), len(rows), of, base, unit, i == 1))
 	}
 	b.WriteString("</svg>")
 	f.SVG = template.HTML(b.String()) //nolint:gosec // of numbers and of our own words
 }
 
-// bars are those of one value of each row, above or below the base.
-func (m measure) bars(rows []series.Row, of func(series.Row) float64, base, unit float64, below bool) string {
+// bars are those of one value of some rows, the first of which is the first-th of all, above or
+// below the base.
+func (m measure) bars(rows []series.Row, first, all int, of func(series.Row) float64, base, unit float64, below bool) string {
 	gap, room := 2.0, base
 	if below {
 		room = height - base
 	}
-	if len(rows) > 120 {
+	if all > 120 {
 		gap = 0.6
 	}
 	var b strings.Builder
@@ -71,7 +77,7 @@ func (m measure) bars(rows []series.Row, of func(series.Row) float64, base, unit
 		if !below {
 			tall = -tall
 		}
-		b.WriteString("M" + num(step*float64(i)+gap/2) + " " + num(base) + "h" + num(step-gap) + "v" + num(tall) + "h" + num(gap-step) + "z")
+		b.WriteString("M" + num(step*float64(first+i)+gap/2) + " " + num(base) + "h" + num(step-gap) + "v" + num(tall) + "h" + num(gap-step) + "z")
 	}
 	return b.String()
 }

@@ -43,7 +43,8 @@ type Line struct {
 
 // Window keeps what is looked at. It is safe for concurrent use.
 type Window struct {
-	join func(ctx context.Context, agent string) (*attach.Viewer, error)
+	join     func(ctx context.Context, agent string) (*attach.Viewer, error)
+	stateDir string
 
 	mu    sync.Mutex
 	talks map[string]*talk // :: agent → its conversation
@@ -51,9 +52,10 @@ type Window struct {
 	next  int
 }
 
-// New returns one that joins sessions, only to look, by join.
-func New(join func(ctx context.Context, agent string) (*attach.Viewer, error)) *Window {
-	return &Window{join: join, talks: map[string]*talk{}, panes: map[string]*pane{}}
+// New returns one that joins sessions, only to look, by join, and finds their conversations by the
+// state directory.
+func New(stateDir string, join func(ctx context.Context, agent string) (*attach.Viewer, error)) *Window {
+	return &Window{join: join, stateDir: stateDir, talks: map[string]*talk{}, panes: map[string]*pane{}}
 }
 
 // talk is a conversation that somebody reads.
@@ -98,7 +100,7 @@ func (w *Window) talk(a *config.Agent) *talk {
 	key := a.Name + "\x00" + a.Home
 	t := w.talks[key]
 	if t == nil {
-		t = &talk{of: logs.Conversation{Agent: a, Tail: mostTail}}
+		t = &talk{of: logs.Conversation{Agent: a, StateDir: w.stateDir, Tail: mostTail}}
 		w.talks[key] = t
 	}
 	t.asked = now

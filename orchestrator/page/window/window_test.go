@@ -13,16 +13,17 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/session"
 	"heartbeat/ptyrun/attach"
 )
 
 // speaker is an agent whose session has said something.
-func speaker(t *testing.T, name string, texts ...string) *config.Agent {
+func speaker(t *testing.T, state, name string, texts ...string) *config.Agent {
 	t.Helper()
 	dir := t.TempDir()
 	a := &config.Agent{Name: name, Dir: dir, Home: filepath.Join(dir, ".heartbeat"), Env: map[string]string{"CLAUDE_CONFIG_DIR": filepath.Join(dir, "client")}}
 	err := errors.Join(os.MkdirAll(a.Home, 0o700), os.MkdirAll(filepath.Join(dir, "client/projects/x"), 0o700),
-		os.WriteFile(filepath.Join(a.Home, "session.json"), []byte(`{"session":"s"}`), 0o600))
+		session.Talk{Session: "s"}.Note(state, a.Home))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +51,9 @@ func says(t *testing.T, a *config.Agent, texts ...string) {
 // large conversation the end alone.
 func TestSaid(t *testing.T) {
 	t.Parallel()
-	a := speaker(t, "a", "first", strings.Repeat("x", mostText+1))
-	w := New(nil)
+	state := t.TempDir()
+	a := speaker(t, state, "a", "first", strings.Repeat("x", mostText+1))
+	w := New(state, nil)
 	read := func() []Line {
 		t.Helper()
 		lines, err := w.Said(a)
@@ -74,7 +76,7 @@ func TestSaid(t *testing.T) {
 	if next := read(); len(next) != mostLines || next[mostLines-1].Text != "more 299" {
 		t.Errorf("%d lines, %.300v", len(next), next[len(next)-1])
 	}
-	b := speaker(t, "b", strings.Repeat("old ", mostTail/4), "new")
+	b := speaker(t, state, "b", strings.Repeat("old ", mostTail/4), "new")
 	if lines, err := w.Said(b); err != nil || len(lines) != 1 || lines[0].Text != "new" {
 		t.Errorf("of a large one: %.200v, %v", lines, err)
 	}
@@ -87,12 +89,12 @@ func TestSaid(t *testing.T) {
 // TestConversationsAreClosed: those that nobody has asked for, and the oldest of too many.
 func TestConversationsAreClosed(t *testing.T) {
 	t.Parallel()
-	all := make([]*config.Agent, mostTalks+10)
+	state, all := t.TempDir(), make([]*config.Agent, mostTalks+10)
 	for i := range all {
-		all[i] = speaker(t, fmt.Sprint("a", i), "word")
+		all[i] = speaker(t, state, fmt.Sprint("a", i), "word")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := New(nil)
+		w := New(state, nil)
 		for _, a := range all {
 			time.Sleep(time.Millisecond)
 			if lines, err := w.Said(a); err != nil || len(lines) != 1 {
@@ -116,7 +118,7 @@ func TestScreensAreLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var joined, here atomic.Int64
-		w := New(func(ctx context.Context, agent string) (*attach.Viewer, error) {
+		w := New("", func(ctx context.Context, agent string) (*attach.Viewer, error) {
 			if agent == "none" {
 				return nil, attach.ErrNobody
 			}

@@ -6,6 +6,7 @@ package guard
 import (
 	"time"
 
+	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 )
 
@@ -45,14 +46,13 @@ const (
 	fast     = 15 * time.Second
 	fastFrom = 5
 	// The waits: as many as most, the first of them base, each one three times as
-	// long as the one before, at most longest.
-	most    = 3
-	base    = 10 * time.Second
-	longest = 300 * time.Second
+	// long as the one before, at most Longest.
+	most = 3
+	base = 10 * time.Second
 )
 
 // Longest is the longest wait that After can ask for.
-const Longest = longest
+const Longest = hook.LongestPause
 
 // Decision is what follows; its zero value is that the entry is handed over again
 // at once.
@@ -86,7 +86,7 @@ func (p Past) After(i Iteration, r Rule) (Past, Decision) {
 		wait *= 3
 	}
 	p.Waits++
-	return p, Decision{Wait: min(wait, longest)}
+	return p, Decision{Wait: min(wait, Longest)}
 }
 
 // stands reports whether nothing has changed in the last three iterations: neither

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/store"
+)
+
+type backupCmd struct {
+	File string `arg:"" optional:"" help:"The file to write; it must not exist. Default: a new one in the fleet's state directory."`
+}
+
+// Help implements kong's HelpProvider.
+func (backupCmd) Help() string {
+	return `Writes a backup of the fleet's store: heartbeat.db in its state directory, with the
+journal and what is known of accounts. A scheduler that runs goes on meanwhile, and writes
+one a day by itself. A copy by other means is damaged as long as the store is open.
+"heartbeat restore FILE" puts a backup back. Queues are in the agents' directories
+(heartbeat help files).
+
+Examples:
+
+    heartbeat backup
+    heartbeat backup /backup/fleet-$(date +%F).db`
+}
+
+// backedUp is a backup that was written.
+type backedUp struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
+func (c backupCmd) run(ctx context.Context, a *app) (result, error) {
+	f, err := a.fleet()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return nil, err
+	}
+	r, err := store.OpenReader(ctx, dir)
+	if errors.Is(err, store.ErrNone) {
+		return nil, &failure{status: exitError, err: errors.New("cannot write a backup: the fleet has no store yet"), hint: a.ours() + " run makes it"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	to, err := filepath.Abs(c.File)
+	if c.File == "" {
+		to, err = store.NewBackup(dir, time.Now())
+	}
+	if err == nil {
+		err = r.Backup(ctx, to)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(to)
+	if err != nil {
+		return nil, err
+	}
+	return backedUp{to, info.Size()}, nil
+}
+
+func (b backedUp) text(p *page) { p.printf("wrote %s (%d kB)\n", b.File, (b.Bytes+1023)/1024) }
+
+type restoreCmd struct {
+	File string `arg:"" help:"The backup, as heartbeat backup or a running scheduler has written it."`
+}
+
+// Help implements kong's HelpProvider.
+func (restoreCmd) Help() string {
+	return `Puts a backup in the place of the fleet's store, while no scheduler runs. The backup
+is checked before anything is changed, and stays as it is. What was there stays beside
+it, under the name that is printed. What happened since the backup was made is not in the
+journal then, and what was ordered by the page since may be ordered again.
+
+Examples:
+
+    heartbeat stop
+    heartbeat restore /backup/fleet-2026-11-29.db`
+}
+
+// restored is a backup that was put back.
+type restored struct {
+	File   string `json:"file"`
+	Store  string `json:"store"`
+	Before string `json:"before,omitempty"` // what was there
+}
+
+// restoreWait is how long a command that writes the store just then is waited for.
+const restoreWait = 2 * time.Second
+
+func (c restoreCmd) run(ctx context.Context, a *app) (result, error) {
+	f, err := a.fleet()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := owner.Claim(f)
+	if err != nil {
+		return nil, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, restoreWait)
+	defer cancel()
+	lock, err := store.Take(waiting, dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot restore a backup: %w", err)
+	}
+	before, err := store.Restore(ctx, lock, c.File)
+	if err = errors.Join(err, lock.Release()); err != nil {
+		return nil, err
+	}
+	return restored{File: c.File, Store: filepath.Join(dir, store.Name), Before: before}, nil
+}
+
+func (r restored) text(p *page) {
+	p.printf("restored %s from %s; what was there is %s\n", r.Store, r.File, cmp.Or(r.Before, "nothing"))
+}

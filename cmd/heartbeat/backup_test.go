@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestABackupIsRestored: it is written while the scheduler runs, and put back only while none
+// does; what is no backup changes nothing.
+func TestABackupIsRestored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	if o := w.run("backup"); o.status != exitError || !strings.Contains(o.stderr, "has no store yet") || !strings.Contains(o.stderr, "heartbeat run makes it") {
+		t.Errorf("%+v", o)
+	}
+	r := w.background()
+	if out := w.ok("backup", "first.db"); !strings.Contains(out, w.dir+"/first.db") {
+		t.Error(out)
+	}
+	if o := w.run("backup", "first.db"); o.status != exitError || !strings.Contains(o.stderr, "exists already") {
+		t.Errorf("%+v", o)
+	}
+	w.ok("pause", "triage")
+	if o := w.run("restore", "first.db"); o.status != exitError || !strings.Contains(o.stderr, "heartbeat stop ends") {
+		t.Errorf("%+v", o)
+	}
+	r.stop()
+	daily, err := filepath.Glob(filepath.Join(w.dir, "state", "*", "backups", "heartbeat-*.db"))
+	if err != nil || len(daily) != 1 {
+		t.Errorf("the run has written %q, %v", daily, err)
+	}
+	const paused = "triage paused: by a person"
+	if out := w.ok("events"); !strings.Contains(out, paused) {
+		t.Errorf("before:\n%s", out)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "text"), []byte(strings.Repeat("text\n", 3000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []string{"text", "none.db", "heartbeat.yaml"} {
+		if o := w.run("restore", wrong); o.status != exitError || !strings.Contains(w.ok("events"), paused) {
+			t.Errorf("%s: %+v", wrong, o)
+		}
+	}
+	out := w.ok("restore", "first.db")
+	if strings.Contains(w.ok("events"), paused) || !strings.Contains(out, ".before-restore-1") {
+		t.Errorf("%s%s", out, w.ok("events"))
+	}
+	w.ok("restore", strings.TrimSpace(out[strings.LastIndex(out, " ")+1:]))
+	if !strings.Contains(w.ok("events"), paused) {
+		t.Errorf("and back:\n%s", w.ok("events"))
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package hook
-
-import "syscall"
-
-// redirect makes the descriptor to name what from names.
-func redirect(from, to int) error { return syscall.Dup2(from, to) }

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package hook
-
-// notify is not available here: the caller polls.
-func notify(...string) (changed <-chan struct{}, stop func()) { return nil, func() {} }

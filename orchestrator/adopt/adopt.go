@@ -1,0 +1,192 @@
+// Package adopt takes over what earlier versions of heartbeat kept in files of a fleet's
+// state directory into its store: once, when the first run of this version begins. It alone
+// still reads those formats.
+//
+// A file is taken in one transaction, which also notes that it was; then it is moved to
+// before-store/ in the state directory. So a kill at any moment repeats nothing and loses
+// nothing. A file of the same name that is there again later, because an earlier version ran
+// meanwhile, is moved as well, and told.
+package adopt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/hook/durable"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/store"
+)
+
+// Folder is where files are moved to that were taken over, in the state directory.
+const Folder = "before-store"
+
+// old is a file that an earlier version kept.
+type old struct {
+	file string // in the state directory
+	// take puts what it says into the store.
+	take func(c *store.Change, data []byte) error
+	// lost is what is not known where the file is damaged.
+	lost string
+}
+
+// all are the files that are taken over.
+var all = []old{
+	{"page/orders.json", orders, "what people have ordered by the page in the last day: a form that is sent again is carried out again"},
+	{"journal.1.jsonl", events, "what happened in the past"},
+	{"journal.2.jsonl", events, "what happened in the past"},
+	{"journal.jsonl", events, "what happened in the past"},
+	{"accounts.json", accounts, "until when accounts are parked: each is asked once more"},
+}
+
+// maxFile limits what is read, in bytes.
+const maxFile = 256 << 20
+
+// lockWait is how long a run waits for a command that has the fleet's store just then.
+const lockWait = 10 * time.Second
+
+// Open takes a fleet's lock and opens its store for a run, with all that earlier versions
+// kept in files; release ends both. The error is a *store.HeldError while another run has it.
+func Open(ctx context.Context, stateDir string, log *slog.Logger) (s *store.Store, release func(), err error) {
+	return open(ctx, stateDir, lockWait, log)
+}
+
+func open(ctx context.Context, stateDir string, wait time.Duration, log *slog.Logger) (s *store.Store, release func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	lock, err := store.Take(waiting, stateDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s, err = store.OpenOrCreate(ctx, lock); err != nil {
+		return nil, nil, errors.Join(err, lock.Release())
+	}
+	release = func() {
+		if err := errors.Join(s.Close(), lock.Release()); err != nil {
+			log.Warn("the store was not closed in order", "err", err)
+		}
+	}
+	if err := All(ctx, s, log); err != nil {
+		release()
+		return nil, nil, err
+	}
+	if s.Found().Moved {
+		log.Warn("the store is a copy, or was restored: what happened after the copy was made is not in it", "store", filepath.Join(stateDir, store.Name))
+	}
+	return s, release, nil
+}
+
+// noteWait is how long Note waits for the fleet's lock, which commands have for some
+// milliseconds.
+const noteWait = 2 * time.Second
+
+// Note writes events into the journal of a fleet that no run has. A run that has begun
+// meanwhile finds what was done, and tells of it itself.
+func Note(ctx context.Context, stateDir string, events ...journal.Event) error {
+	s, release, err := open(ctx, stateDir, noteWait, slog.Default())
+	if _, held := errors.AsType[*store.HeldError](err); held {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.Write(ctx, func(c *store.Change) error { return journal.Write(c, events...) })
+}
+
+// All takes over what is there. What is damaged is moved, too, and told.
+func All(ctx context.Context, s *store.Store, log *slog.Logger) error {
+	for _, o := range all {
+		if err := o.adopt(ctx, s, log); err != nil {
+			return fmt.Errorf("cannot take over %q from the version before: %w", filepath.Join(s.Dir(), o.file), err)
+		}
+	}
+	return nil
+}
+
+// errDamaged means that a file does not hold what was written there.
+var errDamaged = errors.New("it is damaged")
+
+func (o old) adopt(ctx context.Context, s *store.Store, log *slog.Logger) error {
+	path := filepath.Join(s.Dir(), o.file)
+	data, err := durable.Read(path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	damaged := errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge)
+	if err != nil && !damaged {
+		return err
+	}
+	again := false
+	if !damaged {
+		again, err = o.takeOnce(ctx, s, data)
+	}
+	switch {
+	case damaged, errors.Is(err, errDamaged):
+		log.Warn("a file of the version before is damaged; heartbeat goes on without it", "file", path, "err", err, "lost", o.lost)
+	case err != nil:
+		return err
+	case again:
+		log.Warn("a file of an earlier version of heartbeat is not used any more, so it was moved", "file", path, "to", filepath.Join(s.Dir(), Folder))
+	}
+	return o.setAside(s.Dir())
+}
+
+// takeOnce puts what the file says into the store, unless that was done before.
+func (o old) takeOnce(ctx context.Context, s *store.Store, data []byte) (again bool, err error) {
+	err = s.Write(ctx, func(c *store.Change) error {
+		var err error
+		again, err = c.One(`SELECT at FROM adopted WHERE file = $1`, []any{o.file}, new(int64))
+		if err != nil || again {
+			return err
+		}
+		if err := o.take(c, data); err != nil {
+			return err
+		}
+		_, err = c.Do(`INSERT INTO adopted (file, at) VALUES ($1, $2)`, o.file, time.Now().UnixMilli())
+		return err
+	})
+	return again, err
+}
+
+// setAside moves a file to Folder, durably.
+func (o old) setAside(stateDir string) error {
+	to := filepath.Join(stateDir, Folder, o.file)
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	for n, free := 1, to; ; n++ {
+		if _, err := os.Lstat(free); errors.Is(err, fs.ErrNotExist) {
+			to = free
+			break
+		}
+		free = fmt.Sprintf("%s.%d", to, n)
+	}
+	if err := os.Rename(filepath.Join(stateDir, o.file), to); err != nil {
+		return err
+	}
+	for _, dir := range []string{filepath.Dir(to), filepath.Dir(filepath.Join(stateDir, o.file))} {
+		in, err := durable.Open(dir)
+		if err == nil {
+			err = errors.Join(in.Sync(), in.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads JSON of a file.
+func read(data []byte, into any) error {
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return nil
+}

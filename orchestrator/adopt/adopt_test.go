@@ -1,0 +1,108 @@
+package adopt
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
+)
+
+// lab is a state directory with a store, and files of an earlier version.
+type lab struct {
+	*testing.T
+	dir   string
+	store *store.Store
+	log   strings.Builder
+}
+
+func newLab(t *testing.T) *lab {
+	l := &lab{T: t, dir: t.TempDir()}
+	l.store = storetest.New(t, l.dir)
+	return l
+}
+
+func (l *lab) put(name, text string) {
+	l.Helper()
+	path := filepath.Join(l.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *lab) adopt() {
+	l.Helper()
+	if err := All(l.Context(), l.store, slog.New(slog.NewTextHandler(&l.log, nil))); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *lab) count(query string) (n int) {
+	l.Helper()
+	if err := l.store.Read(l.Context(), func(v *store.View) error { _, err := v.One(query, nil, &n); return err }); err != nil {
+		l.Fatal(err)
+	}
+	return n
+}
+
+func (l *lab) is(there bool, name string) {
+	l.Helper()
+	if _, err := os.Lstat(filepath.Join(l.dir, name)); errors.Is(err, fs.ErrNotExist) == there {
+		l.Errorf("%s: there: %v, want %v", name, !there, there)
+	}
+}
+
+// TestEachFileIsTakenOnce walks all files: one that is whole, one that is there again, one that
+// is damaged.
+func TestEachFileIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	whole := map[string]struct{ text, count string }{
+		"page/orders.json": {
+			`[{"key":"t 0-AAAAAAAAAAAAAAAAAAAAAAAAAA pause a","at":"2026-11-01T10:00:00Z","done":true,"answer":"paused"}, null]`,
+			`SELECT COUNT(*) FROM orders WHERE token = 't' AND what = 'pause a' AND done = 1 AND answer = 'paused'`,
+		},
+		"journal.1.jsonl": {"{\"at\":\"2026-11-01T10:00:00Z\",\"agent\":\"a\",\"kind\":\"fired\"}\n\n{\"at\":\"2026", `SELECT COUNT(*) FROM events WHERE agent = 'a' AND kind = 'fired' AND at = 1793527200000 AND crc = -1 AND n = 1`},
+		"journal.2.jsonl": {"no event\n{\"at\":\"2026-11-01T10:00:00Z\",\"kind\":\"removed\"}\n", `SELECT COUNT(*) FROM events WHERE agent = '' AND kind = 'removed'`},
+		"journal.jsonl":   {"{\"at\":\"2026-11-01T10:00:00Z\",\"agent\":\"a\",\"kind\":\"fired\",\"crc\":\"00000000\"}\n", `SELECT COUNT(*) FROM events WHERE crc > 0`},
+		"accounts.json": {
+			`{"login abc": {"until":"2026-11-01T10:00:00Z","since":"2026-11-01T09:00:00Z","source":"status-line","reason":"why","limits":{"five_hour":{"used":100,"resets":"2026-11-01T10:00:00Z"}}}}`,
+			`SELECT COUNT(*) FROM accounts WHERE account = 'login abc' AND until = 1793527200000 AND since = until - 3600000 AND source = 'status-line' AND reason = 'why' AND five_hour_used = 100 AND five_hour_resets = until AND seven_day_resets = 0`,
+		},
+	}
+	for _, o := range all {
+		t.Run(o.file, func(t *testing.T) {
+			t.Parallel()
+			w, ok := whole[o.file]
+			if !ok {
+				t.Fatal("no example of it")
+			}
+			l := newLab(t)
+			l.put(o.file, w.text)
+			l.adopt()
+			if n := l.count(w.count); n != 1 || l.log.Len() > 0 {
+				t.Errorf("%d rows, want 1\n%s", n, &l.log)
+			}
+			l.is(false, o.file)
+			l.is(true, filepath.Join(Folder, o.file))
+			l.put(o.file, w.text) // an earlier version has run again
+			l.adopt()
+			if n := l.count(w.count); n != 1 || !strings.Contains(l.log.String(), "not used any more") {
+				t.Errorf("%d rows, want 1\n%s", n, &l.log)
+			}
+			l.is(true, filepath.Join(Folder, o.file+".1"))
+
+			l = newLab(t)
+			l.put(o.file, `{"cut`)
+			l.adopt()
+			l.is(true, filepath.Join(Folder, o.file))
+			if !strings.Contains(l.log.String(), "is damaged") || !strings.Contains(l.log.String(), "lost=") {
+				t.Errorf("nothing is told:\n%s", &l.log)
+			}
+		})
+	}
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Backup writes the store as it is now into a new file, which then is a whole store, while
+// others write on. A copy of the file by other means is not whole as long as the store is
+// open. An existing file is not replaced.
+func (r *Reader) Backup(ctx context.Context, to string) error {
+	if exists(to) {
+		return fmt.Errorf("cannot write the backup %q: it exists already", to)
+	}
+	unfinished := to + ".new"
+	err := discard(unfinished)
+	if err == nil {
+		var conn *sql.Conn
+		if conn, err = r.pool.Conn(ctx); err == nil {
+			_, err = conn.ExecContext(ctx, `PRAGMA query_only = 0`)
+			if err == nil {
+				_, err = conn.ExecContext(ctx, `VACUUM INTO $1`, unfinished)
+			}
+			_, again := conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA query_only = 1`)
+			err = errors.Join(classify(r.path, err), again, conn.Close())
+		}
+	}
+	if err == nil {
+		err = os.Chmod(unfinished, 0o600)
+	}
+	if err == nil {
+		err = putInPlace(unfinished, to)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot write the backup %q: %w", to, err), discard(unfinished))
+	}
+	return nil
+}
+
+// Backups is the folder in a state directory that KeepBackups writes into.
+const Backups = "backups"
+
+// How many backups are kept, and how old the newest is at most.
+const (
+	kept  = 3
+	daily = 24 * time.Hour
+)
+
+// backupPrefix begins the names of backups, before the time.
+const backupPrefix, backupTime = "heartbeat-", "20060102T150405Z"
+
+// NewBackup is a name for a backup in a fleet's state directory; its folder is made.
+func NewBackup(stateDir string, now time.Time) (string, error) {
+	dir := filepath.Join(stateDir, Backups)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("cannot make a folder for backups: %w", err)
+	}
+	return filepath.Join(dir, backupPrefix+now.UTC().Format(backupTime)+".db"), nil
+}
+
+// KeepBackups writes a backup into the state directory if the newest is a day old, or has a
+// time that is still to come, and removes all but the newest three. It reports when to call it
+// again.
+func (r *Reader) KeepBackups(ctx context.Context, now time.Time) (after time.Duration, err error) {
+	to, err := NewBackup(filepath.Dir(r.path), now)
+	if err != nil {
+		return daily, err
+	}
+	names, err := filepath.Glob(filepath.Join(filepath.Dir(to), backupPrefix+"*.db"))
+	if err != nil {
+		return daily, err
+	}
+	slices.Sort(names)
+	if len(names) > 0 {
+		last, err := time.Parse(backupPrefix+backupTime+".db", filepath.Base(names[len(names)-1]))
+		if age := now.Sub(last); err == nil && age >= 0 && age < daily {
+			return daily - age, nil
+		}
+	}
+	if err := r.Backup(ctx, to); err != nil {
+		return daily, err
+	}
+	for _, old := range names[:max(0, len(names)+1-kept)] {
+		err = errors.Join(err, discard(old))
+	}
+	return daily, err
+}
+
+// Restore puts a backup in the place of a fleet's store. What was there stays beside it,
+// under the name that is returned, "" if nothing was. The backup is checked before anything
+// is changed, and stays as it is. The caller holds the fleet's lock.
+func Restore(ctx context.Context, l *Lock, backup string) (before string, err error) {
+	path := filepath.Join(l.dir, Name)
+	if err := mayHold(l.dir); err != nil {
+		return "", err
+	}
+	unfinished := path + ".new"
+	if err := discard(unfinished); err != nil {
+		return "", fmt.Errorf("cannot restore %q: %w", backup, err)
+	}
+	if err := copyWhole(ctx, backup, unfinished); err != nil {
+		return "", errors.Join(fmt.Errorf("cannot restore %q: %w", backup, err), discard(unfinished))
+	}
+	before, err = setAside(path)
+	if err != nil {
+		return before, fmt.Errorf("cannot put the present store aside: %w", err)
+	}
+	return before, putInPlace(unfinished, path)
+}
+
+// setAside gives the present store another name, and returns it; "": there is none. The
+// database goes first: without its log it is an older one, and a log without its database
+// would be applied to the next. A kill between the two leaves no store, and the log for the
+// next call.
+func setAside(path string) (before string, err error) {
+	n := 0
+	name := func() string { return fmt.Sprintf("%s.before-restore-%d", path, n) }
+	for n = 1; exists(name()); n++ {
+	}
+	if exists(path) {
+		if err := os.Rename(path, name()); err != nil {
+			return "", err
+		}
+	} else {
+		n--
+	}
+	if exists(path + "-wal") {
+		if err := os.Rename(path+"-wal", name()+"-wal"); err != nil {
+			return name(), err
+		}
+	}
+	if n == 0 {
+		return "", discard(path)
+	}
+	return name(), discard(path)
+}
+
+// Exists reports whether a fleet has a store: a run has begun, or a command had to write.
+func Exists(stateDir string) bool { return exists(filepath.Join(stateDir, Name)) }
+
+// exists reports whether something stands at a path.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// copyWhole checks a backup and copies it.
+func copyWhole(ctx context.Context, backup, to string) (err error) {
+	if _, err := os.Stat(backup); err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(backup)
+	if err != nil {
+		return err
+	}
+	// immutable: no log beside it is looked at, and nothing is made there.
+	pool, err := sql.Open("sqlite", dsn(abs, "ro")+"&immutable=1")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	var said string
+	var version int
+	if err := pool.QueryRowContext(ctx, `SELECT version FROM store`).Scan(&version); err != nil {
+		return fmt.Errorf("it is not a store of heartbeat: %w", err)
+	}
+	if version > Version {
+		return &VersionError{Path: backup, Has: version, Wants: Version}
+	}
+	if err := pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil || said != "ok" {
+		return errors.Join(&DamagedError{backup, errors.New(said)}, err)
+	}
+	if _, err := pool.ExecContext(ctx, `VACUUM INTO $1`, to); err != nil {
+		return err
+	}
+	return os.Chmod(to, 0o600)
+}

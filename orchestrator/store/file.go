@@ -1,0 +1,133 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"heartbeat/hook/durable"
+	"heartbeat/hook/owned"
+)
+
+// file is which file a store is in.
+type file struct {
+	inode, born int64 // born: Unix time in nanoseconds, 0: the file system does not tell
+	size        int64
+}
+
+// look looks at what stands at a store's name, without opening it.
+func look(path string) (f file, err error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return f, ErrNone
+	case err != nil:
+		return f, fmt.Errorf("cannot look at the store: %w", err)
+	case !info.Mode().IsRegular():
+		return f, &RefusedError{path, "it is not a regular file"}
+	}
+	if err := owned.Check(info); err != nil {
+		return f, &RefusedError{path, err.Error()}
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if ok && stat.Nlink != 1 {
+		return f, &RefusedError{path, "it has another name, too (a hard link), under which it would be another database"}
+	}
+	if info.Size() == 0 {
+		return f, &RefusedError{path, "it is empty"}
+	}
+	if err := mayHold(filepath.Dir(path)); err != nil {
+		return f, err
+	}
+	f = file{size: info.Size(), born: born(path)}
+	if ok {
+		f.inode = int64(stat.Ino)
+	}
+	return f, nil
+}
+
+// stands reports what has become of a store's file since it was opened: nil, or a *LostError.
+// SQLite itself goes on with a file that has no name any more, and says that all is well.
+func (f file) stands(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil {
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		switch {
+		case ok && int64(stat.Ino) != f.inode:
+			err = errors.New("another file stands in its place")
+		case info.Size() < f.size:
+			err = errors.New("it was cut")
+		}
+	}
+	if err != nil {
+		return &LostError{path, err}
+	}
+	return nil
+}
+
+// mayHold says whether a database may be kept in a folder.
+func mayHold(dir string) error {
+	kind, err := network(dir)
+	if err != nil {
+		return fmt.Errorf("cannot tell which file system %q is on: %w", dir, err)
+	}
+	if kind != "" {
+		return &NetworkError{Dir: dir, kind: kind}
+	}
+	return nil
+}
+
+// NetworkError means that a folder is on a file system on which locks cannot be relied on.
+type NetworkError struct{ Dir, kind string }
+
+// Error says which it is.
+func (e *NetworkError) Error() string {
+	return fmt.Sprintf("cannot keep a store in %q, which is on a network file system (%s): its locks cannot be relied on", e.Dir, e.kind)
+}
+
+// Hint says what to do.
+func (e *NetworkError) Hint() string {
+	return "export HEARTBEAT_STATE_DIR=FOLDER, a folder on a disk of this machine, for all commands of the fleet"
+}
+
+// putInPlace gives a database, which nobody has open, its name, durably: the folders above it
+// were perhaps made just now.
+func putInPlace(unfinished, path string) error {
+	in, err := durable.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("cannot put the store in its place: %w", err)
+	}
+	f, err := in.OpenFile(filepath.Base(unfinished), os.O_RDWR)
+	if err == nil {
+		err = errors.Join(f.Sync(), f.Close())
+	}
+	if err == nil {
+		err = in.Rename(filepath.Base(unfinished), filepath.Base(path))
+	}
+	if err = errors.Join(err, in.Close()); err != nil {
+		return fmt.Errorf("cannot put the store in its place: %w", err)
+	}
+	for dir := filepath.Dir(filepath.Dir(path)); ; dir = filepath.Dir(dir) {
+		above, err := durable.Open(dir)
+		if err != nil { // one that cannot be read has not been made by us
+			return nil
+		}
+		if err := errors.Join(above.Sync(), above.Close()); err != nil || dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+// discard removes a database that nobody has open, with what SQLite keeps beside it.
+func discard(path string) error {
+	var errs []error
+	for _, name := range []string{path, path + "-wal", path + "-shm", path + "-journal"} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

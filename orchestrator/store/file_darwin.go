@@ -1,0 +1,32 @@
+package store
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// network names the kind of file system that a folder is on, if it is not on a disk of this
+// machine (statfs(2), MNT_LOCAL); "": it is.
+func network(dir string) (string, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return "", &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	if st.Flags&unix.MNT_LOCAL != 0 {
+		return "", nil
+	}
+	return unix.ByteSliceToString(st.Fstypename[:]), nil
+}
+
+// born is when a file was made; 0: not known.
+func born(path string) int64 {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return 0
+	}
+	return st.Btim.Nano()
+}
+
+// machineID is the machine's id; "": not looked for here.
+func machineID() string { return "" }
