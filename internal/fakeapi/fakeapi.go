@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"heartbeat/ptyrun/lobby"
-	"heartbeat/ptyrun/peer"
 )
 
 // maxBody bounds a request's body: the client sends 1 MB entries twice.
@@ -87,7 +86,8 @@ func Start(rules ...Rule) (*Server, error) {
 	mux.HandleFunc("POST /v1/messages", s.messages)
 	mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
 	mux.HandleFunc("/", s.other)
-	s.http = &http.Server{Handler: lobby.Noticing(mux), ReadHeaderTimeout: time.Minute, ConnContext: peer.With}
+	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	lobby.Attend(s.http)
 	go s.http.Serve(lobby.Open(l, room)) //nolint:errcheck // it ends with Close, and says nothing else
 	return s, nil
 }

@@ -92,10 +92,10 @@ func lookAfter(ctx context.Context, l *net.UnixListener, gone context.CancelCaus
 // answer answers requests on the socket until ctx ends.
 func answer(ctx context.Context, l net.Listener, run status.Run, s Scheduler, log *slog.Logger) error {
 	server := &http.Server{
-		Handler: lobby.Noticing(handler(run, s, log)), ReadHeaderTimeout: readPatience, IdleTimeout: readPatience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: handler(run, s, log), ReadHeaderTimeout: readPatience, IdleTimeout: readPatience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: peer.With,
 	}
+	lobby.Attend(server)
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)

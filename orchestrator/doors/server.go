@@ -11,7 +11,6 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/ptyrun/lobby"
-	"heartbeat/ptyrun/peer"
 )
 
 // limits bound what slow, endless or broken clients cost: how long a connection has for
@@ -39,10 +38,10 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 
 func (b limits) serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	server := &http.Server{
-		Handler: lobby.Noticing(h), ReadHeaderTimeout: b.header, ReadTimeout: b.read, WriteTimeout: b.write, IdleTimeout: b.idle,
+		Handler: h, ReadHeaderTimeout: b.header, ReadTimeout: b.read, WriteTimeout: b.write, IdleTimeout: b.idle,
 		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		ConnContext: peer.With,
 	}
+	lobby.Attend(server)
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)

@@ -3,6 +3,7 @@ package lobby
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 
@@ -22,11 +23,22 @@ func Of(ctx context.Context) *Conn {
 	return c
 }
 
-// Noticing tells connections when their request is being answered. While the rest of a
+// Attend has a server tell its connections when their request is being answered: until the
+// answer is written, which is later than when its handler returns. While the rest of a
 // request is being read, its client keeps us waiting. While others wait, who has proven
-// nothing has no third answer on one connection. The server's ConnContext has to be
-// peer.With.
-func Noticing(next http.Handler) http.Handler {
+// nothing has no third answer on one connection. It sets the server's ConnContext to
+// peer.With, and its ConnState.
+func Attend(s *http.Server) {
+	s.Handler = noticing(s.Handler)
+	s.ConnContext = peer.With
+	s.ConnState = func(conn net.Conn, state http.ConnState) {
+		if c, ok := conn.(*Conn); ok && state == http.StateIdle {
+			c.Answering(false)
+		}
+	}
+}
+
+func noticing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := Of(r.Context())
 		if c == nil {
@@ -34,7 +46,6 @@ func Noticing(next http.Handler) http.Handler {
 			return
 		}
 		c.Answering(true)
-		defer c.Answering(false)
 		// Who has the next request ready is answered again at once, until the runtime takes the
 		// processor away, after 10 ms: with a hundred of them nobody new is even accepted. With
 		// one request each, in turn, who has a token waits 0.2 s beside 700 of them, and not

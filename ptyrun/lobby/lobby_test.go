@@ -309,12 +309,52 @@ func TestWhoWaitsHasTheNextAnswer(t *testing.T) {
 			for range 2 {
 				w := httptest.NewRecorder()
 				r := httptest.NewRequestWithContext(peer.With(t.Context(), c), http.MethodGet, "/", http.NoBody)
-				Noticing(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+				noticing(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+				c.Answering(false)
 				ends = append(ends, w.Header().Get("Connection") == "close")
 			}
 			if want := waits && !proven; ends[0] || ends[1] != want {
 				t.Errorf("others wait: %v, proven: %v: %v", waits, proven, ends)
 			}
 		}
+	}
+}
+
+// TestAnAnswerKeepsItsPlaceUntilItIsWritten: a handler has returned, and what it said is still on
+// its way to the client (on a busy machine its turn comes later). The client's place was
+// given away before the answer was sent, and it saw a closed connection.
+func TestAnAnswerKeepsItsPlaceUntilItIsWritten(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Pointer[Conn]
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Store(Of(r.Context()))
+	})}
+	Attend(server)
+	idle, written := server.ConnState, make(chan bool)
+	server.ConnState = func(conn net.Conn, state http.ConnState) {
+		if state == http.StateIdle {
+			written <- asked.Load().waits().IsZero()
+		}
+		idle(conn, state)
+		if state == http.StateIdle {
+			written <- asked.Load().waits().IsZero()
+		}
+	}
+	go func() { _ = server.Serve(Open(l, Room{Served: 1, OfOne: 1, Waiting: 1, WaitingOfOne: 1})) }()
+	defer server.Close()
+	go func() {
+		if res, err := http.Get("http://" + l.Addr().String()); err == nil {
+			_ = res.Body.Close()
+		}
+	}()
+	if !<-written {
+		t.Error("it makes room before its answer is written")
+	}
+	if <-written {
+		t.Error("it keeps its place after that")
 	}
 }
