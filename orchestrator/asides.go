@@ -41,7 +41,7 @@ func KeptOf(f *config.Fleet, stateDir string, a *config.Agent) (Kept, error) {
 	if none, err := d.desk.NoAsides(); none || err != nil {
 		return d, err
 	}
-	known, err := memory.Read(stateDir)
+	known, err := memory.ReadIn(stateDir)
 	if err == nil {
 		d.key = known.Follow(f.Agents, time.Now()).Declared()[a.Name].Key
 	}

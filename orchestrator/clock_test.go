@@ -129,16 +129,12 @@ func TestWhatAnotherClockHasLeft(t *testing.T) {
 		state := filepath.Join(r.dir, "state")
 		r.agent("limit").Env = map[string]string{"ANTHROPIC_API_KEY": "another"}
 		r.opt.Prepare = func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{Answers: "the same"}, nil }
-		known, err := memory.Note(state, r.fleet.Agents, r.fleet.Agents, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		who := known.Follow(r.fleet.Agents, time.Now()).Declared()
+		who := memory.Identities{}.Follow(r.fleet.Agents, time.Now()).Declared()
 		ahead := time.Now().Add(7 * 365 * 24 * time.Hour)
 		var pauses memory.Pauses
 		pauses.Set(who["pause"].Key, memory.Paused{Since: ahead, Until: ahead.Add(time.Hour)})
 		id := account.Of([]string{"ANTHROPIC_API_KEY=another"})
-		err = errors.Join(
+		err := errors.Join(
 			memory.KeepPauses(state, []string{who["pause"].Key}, pauses),
 			memory.KeepHold(state, who["asks"].Key, memory.Hold{Since: ahead, Held: memory.Held{Why: "the client asks", Answers: "the same"}, Definition: memory.DefinitionOf(r.agent("asks"))}),
 		)

@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"heartbeat/config"
@@ -14,6 +16,7 @@ import (
 	"heartbeat/orchestrator/person"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // Pause holds agents, all of them if none is named: nothing new is started for
@@ -129,7 +132,10 @@ func (s *Scheduler) toEach(verb string, names []string, keep func(*member, *memo
 // memory.ErrRuns, and nothing has changed.
 func PauseStopped(f *config.Fleet, stateDir string, length time.Duration, names ...string) ([]status.AgentState, error) {
 	agents, asked := chosen(f, names), pauseFrom(time.Now(), length, "")
-	if err := memory.PauseWithoutRun(stateDir, f.Agents, agents, asked); err != nil {
+	err := stopped(stateDir, func(c *store.Change) error {
+		return memory.PauseWithoutRun(c, stateDir, f.Agents, agents, asked)
+	})
+	if err != nil {
 		return nil, err
 	}
 	e := journal.Event{At: asked.Since, Kind: journal.Paused, Reason: "by a person, for the next run", Until: asked.Until}
@@ -143,7 +149,10 @@ func PauseStopped(f *config.Fleet, stateDir string, length time.Duration, names 
 // say (status.AgentState.Stays). Its errors are those of PauseStopped.
 func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
 	agents, now := chosen(f, names), time.Now()
-	if err := memory.ResumeWithoutRun(stateDir, f.Agents, agents, now); err != nil {
+	err := stopped(stateDir, func(c *store.Change) error {
+		return memory.ResumeWithoutRun(c, stateDir, f.Agents, agents, now)
+	})
+	if err != nil {
 		return nil, err
 	}
 	var these []string
@@ -160,6 +169,16 @@ func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.
 	those.Agents = agents
 	status.Keeps(states, status.Read(&those, stateDir, nil, now).Agents)
 	return states, err
+}
+
+// stopped changes what the store of a fleet remembers that no scheduler runs. If one runs, the
+// error matches memory.ErrRuns, and nothing has changed.
+func stopped(stateDir string, act func(*store.Change) error) error {
+	err := adopt.Act(context.Background(), stateDir, act)
+	if held, runs := errors.AsType[*store.HeldError](err); runs {
+		return fmt.Errorf("%w: %w", memory.ErrRuns, held)
+	}
+	return err
 }
 
 // noteStopped tells readers what was done with agents that no scheduler runs.
@@ -240,7 +259,9 @@ func toTriggerStopped(f *config.Fleet, stateDir, name, trigger string, e journal
 	agents := chosen(f, []string{name})
 	i, err := firing.Find(agents[0], trigger)
 	if err == nil {
-		err = memory.TriggerWithoutRun(stateDir, f.Agents, agents[0], i, do)
+		err = stopped(stateDir, func(c *store.Change) error {
+			return memory.TriggerWithoutRun(c, stateDir, f.Agents, agents[0], i, do)
+		})
 	}
 	if err != nil {
 		return nil, err

@@ -40,10 +40,12 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 // identify determines which agents these are, by what an earlier run knows.
 func (s *Scheduler) identify(ctx context.Context) error {
 	f := &s.fleet
-	if before, err := memory.Read(s.opt.StateDir); err == nil { // else they are known by their names
-		s.takeAlong(ctx, before, f.declared.Agents)
+	before, err := store.Get(ctx, s.opt.Store.Reader, memory.Read)
+	if err != nil {
+		return fmt.Errorf("cannot tell which agents these are: %w", err)
 	}
-	known, err := memory.Note(s.opt.StateDir, f.declared.Agents, chosen(f.declared, s.opt.Only), s.opt.Now())
+	s.takeAlong(ctx, before, f.declared.Agents)
+	known, err := s.keepIdentities(f.declared)
 	if err != nil {
 		return err
 	}
@@ -52,6 +54,15 @@ func (s *Scheduler) identify(ctx context.Context) error {
 		s.is(m, declared[m.Name])
 	}
 	return nil
+}
+
+// keepIdentities keeps who the agents of a version of the file are.
+func (s *Scheduler) keepIdentities(file *config.Fleet) (known memory.Identities, err error) {
+	err = s.opt.Store.Write(context.Background(), func(c *store.Change) error {
+		known, err = memory.Note(c, s.opt.StateDir, file.Agents, chosen(file, s.opt.Only), s.opt.Now())
+		return err
+	})
+	return known, err
 }
 
 // takeAlong has what is remembered of entries follow the agents that the file has moved to

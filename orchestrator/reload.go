@@ -13,6 +13,7 @@ import (
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/store"
 )
 
 // Reload runs another version of the fleet's file from now on. Agents whose
@@ -29,7 +30,7 @@ func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
 		s.ReloadFailed(err)
 		return nil, err
 	}
-	if _, err := memory.Note(s.opt.StateDir, file.Agents, chosen(file, s.opt.Only), s.opt.Now()); err != nil {
+	if _, err := s.keepIdentities(file); err != nil {
 		s.log.Warn("cannot keep who the agents are", "err", err)
 	}
 	for _, m := range c.removed {
@@ -61,7 +62,14 @@ func (s *Scheduler) ReloadFailed(err error) {
 // change carries out what a new version of the file means for the agents, all of it
 // or nothing.
 func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
-	known, err := memory.Read(s.opt.StateDir)
+	wanted := chosen(file, s.opt.Only)
+	s.mu.Lock()
+	err = s.fleet.reloadable(file, len(wanted))
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	known, err := store.Get(context.Background(), s.opt.Store.Reader, memory.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +79,8 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 	}
 	s.takeAlong(context.Background(), known, file.Agents)
 	who := known.Follow(file.Agents, s.opt.Now()).Declared()
-	wanted := chosen(file, s.opt.Only)
 	s.happened(nil, func(now time.Time) {
 		f := &s.fleet
-		if err = f.reloadable(file, len(wanted)); err != nil {
-			return
-		}
 		c = f.compare(file, wanted, now)
 		for _, m := range c.added {
 			s.is(m, who[m.Name])

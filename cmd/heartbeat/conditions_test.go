@@ -67,7 +67,7 @@ func everyCommand(t *testing.T, do func(name string, args []string)) {
 
 var (
 	colour  = regexp.MustCompile("\x1b\\[[0-9;]*m")
-	noRoom  = regexp.MustCompile(`no space left|is the disk full`)
+	noRoom  = regexp.MustCompile(`no space (is )?left|is the disk full`)
 	crashed = regexp.MustCompile(`(?i)panic:|goroutine |broken pipe|runtime error`)
 )
 

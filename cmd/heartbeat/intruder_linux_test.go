@@ -254,8 +254,8 @@ func (s *siege) unharmed() {
 
 // What of a fleet's state directory is opened by a program of ours.
 var intrudedState = []string{
-	"heartbeat.db", "heartbeat.lock", "journal.jsonl", "journal.1.jsonl", "owner.json", "identities.json", "paused.json", "applied", "live/left.json",
-	"agents/good.json", "conversations/good.json", "triggers/good.json", ".identities-lock", ".apply-lock",
+	"heartbeat.db", "heartbeat.lock", "journal.jsonl", "journal.1.jsonl", "owner.json", "paused.json", "applied", "live/left.json",
+	"agents/good.json", "conversations/good.json", "triggers/good.json", ".apply-lock",
 }
 
 // A FIFO in the state directory stopped events, history and, where it stood among

@@ -47,11 +47,11 @@ func (f *fleet) key(agent string) string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	all, err := memory.Note(filepath.Join(f.dir, "state/fleet"), fleet.Agents, nil, time.Now())
+	all, err := memory.ReadIn(filepath.Join(f.dir, "state/fleet"))
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return all.Declared()[agent].Key
+	return all.Follow(fleet.Agents, time.Now()).Declared()[agent].Key
 }
 
 // TestTheVocabularyOfJSON: each command says the same things in the same words, and

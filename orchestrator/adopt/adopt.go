@@ -42,6 +42,7 @@ var all = []old{
 	{"journal.1.jsonl", events, "what happened in the past"},
 	{"journal.2.jsonl", events, "what happened in the past"},
 	{"journal.jsonl", events, "what happened in the past"},
+	{"identities.json", identities, "who the agents are: each is known by its name now"},
 	{"accounts.json", accounts, "until when accounts are parked: each is asked once more"},
 }
 
@@ -82,22 +83,29 @@ func open(ctx context.Context, stateDir string, wait time.Duration, log *slog.Lo
 	return s, release, nil
 }
 
-// noteWait is how long Note waits for the fleet's lock, which commands have for some
+// actWait is how long Act waits for the fleet's lock, which commands have for some
 // milliseconds.
-const noteWait = 2 * time.Second
+const actWait = 2 * time.Second
 
-// Note writes events into the journal of a fleet that no run has. A run that has begun
-// meanwhile finds what was done, and tells of it itself.
-func Note(ctx context.Context, stateDir string, events ...journal.Event) error {
-	s, release, err := open(ctx, stateDir, noteWait, slog.Default())
-	if _, held := errors.AsType[*store.HeldError](err); held {
-		return nil
-	}
+// Act changes the store of a fleet that no run has; the changes are those of a run. The error
+// is a *store.HeldError if a run has it: ask that one.
+func Act(ctx context.Context, stateDir string, act func(*store.Change) error) error {
+	s, release, err := open(ctx, stateDir, actWait, slog.Default())
 	if err != nil {
 		return err
 	}
 	defer release()
-	return s.Write(ctx, func(c *store.Change) error { return journal.Write(c, events...) })
+	return s.Write(ctx, act)
+}
+
+// Note writes events into the journal of a fleet that no run has. A run that has begun
+// meanwhile finds what was done, and tells of it itself.
+func Note(ctx context.Context, stateDir string, events ...journal.Event) error {
+	err := Act(ctx, stateDir, func(c *store.Change) error { return journal.Write(c, events...) })
+	if _, held := errors.AsType[*store.HeldError](err); held {
+		return nil
+	}
+	return err
 }
 
 // All takes over what is there. What is damaged is moved, too, and told.

@@ -69,6 +69,10 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 		"journal.1.jsonl": {"{\"at\":\"2026-11-01T10:00:00Z\",\"agent\":\"a\",\"kind\":\"fired\"}\n\n{\"at\":\"2026", `SELECT COUNT(*) FROM events WHERE agent = 'a' AND kind = 'fired' AND at = 1793527200000 AND crc = -1 AND n = 1`},
 		"journal.2.jsonl": {"no event\n{\"at\":\"2026-11-01T10:00:00Z\",\"kind\":\"removed\"}\n", `SELECT COUNT(*) FROM events WHERE agent = '' AND kind = 'removed'`},
 		"journal.jsonl":   {"{\"at\":\"2026-11-01T10:00:00Z\",\"agent\":\"a\",\"kind\":\"fired\",\"crc\":\"00000000\"}\n", `SELECT COUNT(*) FROM events WHERE crc > 0`},
+		"identities.json": {
+			`{"Agents":[{"name":"new","dir":"/agents/a","key":"old","triggers":"aa"},{"name":"b","dir":"/agents/b","key":"b","gone":"2026-11-01T10:00:00Z"}]}`,
+			`SELECT COUNT(*) FROM agents WHERE agent = 'old' AND name = 'new' AND dir = '/agents/a' AND triggers = 'aa' AND gone = 0 AND EXISTS (SELECT 1 FROM agents WHERE agent = 'b' AND gone = 1793527200000)`,
+		},
 		"accounts.json": {
 			`{"login abc": {"until":"2026-11-01T10:00:00Z","since":"2026-11-01T09:00:00Z","source":"status-line","reason":"why","limits":{"five_hour":{"used":100,"resets":"2026-11-01T10:00:00Z"}}}}`,
 			`SELECT COUNT(*) FROM accounts WHERE account = 'login abc' AND until = 1793527200000 AND since = until - 3600000 AND source = 'status-line' AND reason = 'why' AND five_hour_used = 100 AND five_hour_resets = until AND seven_day_resets = 0`,

@@ -42,7 +42,7 @@ func noteStopped(ctx context.Context, stateDir string, now time.Time, all ...app
 // SettleStopped withdraws requests of a fleet that no scheduler runs: those that need no
 // answer any more, and those for which gone, if it is not nil, returns a reason.
 func SettleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone func(approval.Request) string) error {
-	known, err := memory.Read(stateDir)
+	known, err := memory.ReadIn(stateDir)
 	if err != nil {
 		return err
 	}

@@ -2,31 +2,26 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/ledger"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
 )
 
 // Identity is what identifies an agent from one run to the next.
 type Identity struct {
-	Name string `json:"name"`
-	Dir  string `json:"dir"` // AGENT_DIR, resolved
+	Name string
+	Dir  string // AGENT_DIR, resolved
 	// Key names what is kept of the agent, permanently: it is the agent's first
 	// name, unless another agent had that.
-	Key string `json:"key"`
-	// Triggers is the hash of the agent's triggers when they last ran.
-	Triggers string `json:"triggers,omitempty"`
+	Key string
+	// Triggers is the hash of the agent's triggers when they last ran, or "".
+	Triggers string
 	// Gone is since when the agent is no longer declared, or zero.
-	Gone time.Time `json:"gone,omitzero"`
+	Gone time.Time
 	// comes is true if the agent was gone before.
 	comes bool
 }
@@ -40,40 +35,41 @@ type Identities []Identity
 // maxGone limits how many agents that are gone are remembered.
 const maxGone = 1000
 
-func identitiesPath(stateDir string) string { return filepath.Join(stateDir, "identities.json") }
-
-// Read returns the identities that a run has recorded. The error for a damaged file
-// is state.ErrDamaged.
-func Read(stateDir string) (Identities, error) {
-	var kept struct{ Agents Identities }
-	err := state.Load(identitiesPath(stateDir), &kept)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return kept.Agents, err
+// Read returns the identities that a fleet's store has: the declared agents, then those that
+// are gone, the last of them first.
+func Read(v *store.View) (all Identities, err error) {
+	err = v.Each(`SELECT agent, name, dir, triggers, gone FROM agents ORDER BY gone > 0, gone DESC, agent`, nil, func(scan store.Scan) error {
+		var i Identity
+		var gone int64
+		err := scan(&i.Key, &i.Name, &i.Dir, &i.Triggers, &gone)
+		i.Gone = store.Time(gone)
+		all = append(all, i)
+		return err
+	})
+	return all, err
 }
 
-// Note follows a fleet's agents and keeps their identities. ran are those whose
-// triggers run as they are declared now. Damaged identities are put aside: then
-// each agent is identified by its name.
-func Note(stateDir string, agents, ran []*config.Agent, now time.Time) (Identities, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
-	defer cancel()
-	unlock, err := flock.Lock(ctx, filepath.Join(stateDir, ".identities-lock"))
-	if err != nil {
-		return nil, fmt.Errorf("cannot tell which agents these are: %w", err)
-	}
-	defer func() { _ = unlock() }()
-	before, err := Read(stateDir)
-	if errors.Is(err, state.ErrDamaged) {
-		path := identitiesPath(stateDir)
-		before, err = nil, os.Rename(path, path+".damaged")
-	}
+// ReadIn is Read for the store in a state directory. A fleet without one has no identities.
+func ReadIn(stateDir string) (Identities, error) {
+	return store.Ask(context.Background(), stateDir, Read)
+}
+
+// Keep keeps an identity, in place of what was known of its key.
+func Keep(c *store.Change, i Identity) error {
+	_, err := c.Do(`INSERT INTO agents (agent, name, dir, triggers, gone) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (agent) DO UPDATE SET name = excluded.name, dir = excluded.dir, triggers = excluded.triggers, gone = excluded.gone`,
+		i.Key, i.Name, i.Dir, i.Triggers, store.Millis(i.Gone))
+	return err
+}
+
+// Note follows a fleet's agents and keeps their identities. ran are those whose triggers run
+// as they are declared now. The fleet's state is in stateDir.
+func Note(c *store.Change, stateDir string, agents, ran []*config.Agent, now time.Time) (Identities, error) {
+	before, err := Read(&c.View)
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell which agents these are: %w", err)
 	}
 	next := before.Follow(agents, now)
-	next = append(next, before.forget(next, stateDir)...)
 	runs := map[string]bool{}
 	for _, a := range ran {
 		runs[a.Name] = true
@@ -83,29 +79,40 @@ func Note(stateDir string, agents, ran []*config.Agent, now time.Time) (Identiti
 			next[i].Triggers = hashOfAll(a.Triggers)
 		}
 	}
-	if slices.Equal(before, next) {
-		return next, nil
+	left := make(map[string]Identity, len(before))
+	for _, i := range before {
+		left[i.Key] = i
 	}
-	return next, state.Save(identitiesPath(stateDir), struct{ Agents Identities }{next})
-}
-
-// forget removes the ledgers of agents that are no longer remembered, and returns the agents whose
-// ledgers cannot be removed, to try them again.
-func (all Identities) forget(next Identities, stateDir string) (left Identities) {
-	kept := make(map[string]bool, len(next))
 	for _, i := range next {
-		kept[i.Key] = true
-	}
-	for _, i := range all {
-		if !kept[i.Key] && ledger.Forget(stateDir, i.Key) != nil {
-			left = append(left, i)
+		was, known := left[i.Key]
+		delete(left, i.Key)
+		was.comes = i.comes
+		if known && was == i {
+			continue
+		}
+		if err := Keep(c, i); err != nil {
+			return nil, fmt.Errorf("cannot keep who the agents are: %w", err)
 		}
 	}
-	return left
+	for _, i := range left {
+		if err := forget(c, stateDir, i.Key); err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
 }
 
-// lockWait is how long Note waits for another run of the fleet.
-const lockWait = 5 * time.Second
+// forget removes an agent that is no longer remembered, and its ledger, which another agent
+// with its key would take for its own. One whose ledger cannot be removed is tried again.
+func forget(c *store.Change, stateDir, key string) error {
+	if ledger.Forget(stateDir, key) != nil {
+		return nil
+	}
+	if _, err := c.Do(`DELETE FROM agents WHERE agent = $1`, key); err != nil {
+		return fmt.Errorf("cannot forget agent %q, which is gone: %w", key, err)
+	}
+	return nil
+}
 
 // Declared returns the identities of the declared agents, by name.
 func (all Identities) Declared() map[string]Identity {
@@ -202,7 +209,7 @@ func (f *heirs) gone(now time.Time) Identities {
 // Preview returns the triggers that will start over when a fleet is run as it is
 // declared now. It changes nothing.
 func Preview(stateDir string, agents []*config.Agent, now time.Time) ([]Anew, error) {
-	all, err := Read(stateDir)
+	all, err := ReadIn(stateDir)
 	if err != nil {
 		return nil, err
 	}

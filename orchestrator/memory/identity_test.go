@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,14 +11,26 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/ledger"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
+
+// note has a store know agents, whose triggers run.
+func note(t *testing.T, s *store.Store, agents ...*config.Agent) (known Identities, err error) {
+	t.Helper()
+	err = s.Write(t.Context(), func(c *store.Change) error {
+		known, err = Note(c, s.Dir(), agents, agents, now)
+		return err
+	})
+	return known, err
+}
 
 // TestWhatIsKeptOfAForgottenAgentGoes: what was set aside of it, and what was proven,
 // would be that of another agent with its key. Of one that is only gone all stays.
 func TestWhatIsKeptOfAForgottenAgentGoes(t *testing.T) {
 	t.Parallel()
-	dir, now := t.TempDir(), time.Now()
+	dir := t.TempDir()
+	kept := storetest.New(t, dir)
 	flight := inbox.InFlight{DeliveryID: "0123456789ab"}.AsideSince(now)
 	for _, key := range []string{"gone", "forgotten"} {
 		b, err := ledger.Open(dir, key)
@@ -37,12 +50,22 @@ func TestWhatIsKeptOfAForgottenAgentGoes(t *testing.T) {
 		before = append(before, Identity{Name: name, Dir: "/" + name, Key: name, Gone: now.Add(-time.Minute)})
 	}
 	before = append(before, Identity{Key: "..", Gone: now.Add(-time.Hour)}, Identity{Gone: now.Add(-time.Hour)}) // no keys
-	if err := state.Save(identitiesPath(dir), struct{ Agents Identities }{before}); err != nil {
+	err := kept.Write(t.Context(), func(c *store.Change) (err error) {
+		for _, i := range before {
+			err = errors.Join(err, Keep(c, i))
+		}
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Note(dir, []*config.Agent{{Name: "new", Dir: "/new"}}, nil, now)
+	all, err := note(t, kept, &config.Agent{Name: "new", Dir: "/new"})
 	if err != nil || len(all) != 1+maxGone {
 		t.Fatalf("%d agents, %v", len(all), err)
+	}
+	left, err := store.Get(t.Context(), kept.Reader, Read)
+	if err != nil || len(left) != len(all) {
+		t.Errorf("%d agents are kept, %v", len(left), err)
 	}
 	for _, key := range []string{"gone", "forgotten"} {
 		for _, path := range []string{"proofs/" + key + ".json", "asides/" + key} {

@@ -18,7 +18,7 @@ func Keys(stateDir string, agents []*config.Agent) func(a *config.Agent) (string
 		if keys[a.Name] != "" {
 			return keys[a.Name], nil
 		}
-		known, err := Read(stateDir)
+		known, err := ReadIn(stateDir)
 		if err != nil || len(known) == 0 { // no run has begun
 			return "", err
 		}

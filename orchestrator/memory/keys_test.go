@@ -2,11 +2,11 @@ package memory
 
 import (
 	"testing"
-	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/ledger"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // TestAReplyOfAnAgentWithUntilCountsIfItIsProven: a prompt that has nothing to pass of its
@@ -21,7 +21,7 @@ func TestAReplyOfAnAgentWithUntilCountsIfItIsProven(t *testing.T) {
 		t.Error("it is doubted before any run")
 	}
 	was := &config.Agent{Name: "a", Dir: a.Dir, Inbox: a.Inbox}
-	known, err := Note(dir, []*config.Agent{was}, nil, time.Now())
+	known, err := note(t, storetest.New(t, dir), was)
 	if err != nil {
 		t.Fatal(err)
 	}

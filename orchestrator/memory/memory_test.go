@@ -14,6 +14,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/sources"
 )
 
@@ -256,12 +257,12 @@ func TestAgentsAreKnownAgain(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			kept := storetest.New(t, t.TempDir())
 			before, after := agents(tt.before...), agents(tt.after...)
-			if _, err := Note(dir, before, before, now); err != nil {
+			if _, err := note(t, kept, before...); err != nil {
 				t.Fatal(err)
 			}
-			next, err := Note(dir, after, after, now)
+			next, err := note(t, kept, after...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -272,7 +273,7 @@ func TestAgentsAreKnownAgain(t *testing.T) {
 			if diff := cmp.Diff(tt.keys, got); diff != "" {
 				t.Error(diff)
 			}
-			back, err := Note(dir, before, before, now)
+			back, err := note(t, kept, before...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -303,7 +304,7 @@ func TestPreviewOpensOnlyWhatChanged(t *testing.T) {
 	if err := m.Save(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Note(dir, []*config.Agent{a}, []*config.Agent{a}, now); err != nil {
+	if _, err := note(t, storetest.New(t, dir), a); err != nil {
 		t.Fatal(err)
 	}
 	anew, err := Preview(dir, []*config.Agent{list(t, "watch N v", "watch O w")}, now)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/store"
 )
 
 // PausedTrigger is a trigger that does not fire by itself, until somebody resumes it or its
@@ -60,7 +61,7 @@ func PausedTriggers(a *config.Agent, all []*Trigger, now time.Time) (paused []Pa
 // PausedTriggersOf returns which triggers of agents are paused, by the agents' names, for
 // those who have no run to ask. What cannot be read counts as not paused.
 func PausedTriggersOf(stateDir string, agents []*config.Agent) map[string][]PausedTrigger {
-	known, err := Read(stateDir)
+	known, err := ReadIn(stateDir)
 	if err != nil {
 		return nil
 	}
@@ -79,9 +80,9 @@ func PausedTriggersOf(stateDir string, agents []*config.Agent) map[string][]Paus
 
 // TriggerWithoutRun pauses or resumes a trigger of an agent, by its position, for the next
 // run. Its errors are those of PauseWithoutRun.
-func TriggerWithoutRun(stateDir string, declared []*config.Agent, a *config.Agent, i int, change func(*Trigger) error) error {
+func TriggerWithoutRun(c *store.Change, stateDir string, declared []*config.Agent, a *config.Agent, i int, change func(*Trigger) error) error {
 	now := time.Now()
-	return withoutRun(stateDir, declared, []*config.Agent{a}, now, func(keys []string) error {
+	return withoutRun(c, stateDir, declared, []*config.Agent{a}, now, func(keys []string) error {
 		m, err := Open(stateDir, keys[0])
 		if err != nil {
 			return err

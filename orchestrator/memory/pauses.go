@@ -53,6 +53,9 @@ func (p *Pauses) Set(key string, q Paused) {
 	}
 }
 
+// lockWait is how long the lock of the pauses is waited for.
+const lockWait = 5 * time.Second
+
 func pausesPath(stateDir string) string { return filepath.Join(stateDir, "paused.json") }
 
 // PausesError means that it is not known which agents are paused.
@@ -158,7 +161,7 @@ func PausedOf(stateDir string, agents []*config.Agent) (map[string]Paused, error
 		return nil, err
 	}
 	now := time.Now()
-	known, err := Read(stateDir)
+	known, err := ReadIn(stateDir)
 	if err != nil {
 		known = nil // so that each agent is identified by its name
 	}

@@ -7,6 +7,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/store"
 )
 
 // ErrRuns means that a run has an agent: ask that run.
@@ -14,8 +15,8 @@ var ErrRuns = errors.New("it is locked by a run, which does not answer")
 
 // PauseWithoutRun pauses agents of a fleet for its next run; see Paused.Again. If a run has one of
 // them, nothing changes, and the error matches ErrRuns.
-func PauseWithoutRun(stateDir string, declared, agents []*config.Agent, asked Paused) error {
-	return withoutRun(stateDir, declared, agents, asked.Since, func(keys []string) error {
+func PauseWithoutRun(c *store.Change, stateDir string, declared, agents []*config.Agent, asked Paused) error {
+	return withoutRun(c, stateDir, declared, agents, asked.Since, func(keys []string) error {
 		kept, err := ReadPauses(stateDir)
 		if err != nil {
 			return err
@@ -29,8 +30,8 @@ func PauseWithoutRun(stateDir string, declared, agents []*config.Agent, asked Pa
 
 // ResumeWithoutRun ends the pauses and holds of agents of a fleet, for its next run.
 // Its errors are those of PauseWithoutRun.
-func ResumeWithoutRun(stateDir string, declared, agents []*config.Agent, now time.Time) error {
-	return withoutRun(stateDir, declared, agents, now, func(keys []string) error {
+func ResumeWithoutRun(c *store.Change, stateDir string, declared, agents []*config.Agent, now time.Time) error {
+	return withoutRun(c, stateDir, declared, agents, now, func(keys []string) error {
 		var errs []error
 		for _, key := range keys {
 			errs = append(errs, KeepHold(stateDir, key, Hold{}))
@@ -41,14 +42,14 @@ func ResumeWithoutRun(stateDir string, declared, agents []*config.Agent, now tim
 
 // withoutRun runs act with the keys of agents, unless a run has one of them. A run that begins
 // meanwhile waits for it (PausesOfRun).
-func withoutRun(stateDir string, declared, agents []*config.Agent, now time.Time, act func(keys []string) error) error {
+func withoutRun(c *store.Change, stateDir string, declared, agents []*config.Agent, now time.Time, act func(keys []string) error) error {
 	return locked(stateDir, func() error {
 		for _, a := range agents {
 			if flock.Held(a.Dir) {
 				return fmt.Errorf("the directory of agent %q: %w", a.Name, ErrRuns)
 			}
 		}
-		known, err := Note(stateDir, declared, nil, now)
+		known, err := Note(c, stateDir, declared, nil, now)
 		if err != nil {
 			return err
 		}

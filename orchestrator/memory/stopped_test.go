@@ -7,6 +7,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // TestPauseOfWhatARunHas: it has read by then which agents are paused, so it is the
@@ -20,7 +22,11 @@ func TestPauseOfWhatARunHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := PauseWithoutRun(state, all, all, Paused{Since: now}); !errors.Is(err, ErrRuns) {
+	kept := storetest.New(t, state)
+	pause := func() error {
+		return kept.Write(t.Context(), func(c *store.Change) error { return PauseWithoutRun(c, state, all, all, Paused{Since: now}) })
+	}
+	if err := pause(); !errors.Is(err, ErrRuns) {
 		t.Errorf("while a run has one of them: %v", err)
 	}
 	if paused, err := PausedOf(state, all); len(paused) != 0 || err != nil {
@@ -32,14 +38,14 @@ func TestPauseOfWhatARunHas(t *testing.T) {
 	if err := KeepPauses(state, []string{"b"}, Pauses{Since: map[string]time.Time{"b": now.Add(-time.Hour)}, By: map[string]string{"b": "a"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := PauseWithoutRun(state, all, all, Paused{Since: now}); err != nil {
+	if err := pause(); err != nil {
 		t.Fatal(err)
 	}
 	paused, err := PausedOf(state, all)
 	if p := paused["b"]; err != nil || !paused["a"].Since.Equal(now) || !p.Since.Equal(now.Add(-time.Hour)) || p.By != "a" {
 		t.Errorf("paused: %v, %v", paused, err)
 	}
-	if err := ResumeWithoutRun(state, all, []*config.Agent{b}, now); err != nil {
+	if err := kept.Write(t.Context(), func(c *store.Change) error { return ResumeWithoutRun(c, state, all, []*config.Agent{b}, now) }); err != nil {
 		t.Fatal(err)
 	}
 	if paused, err := PausedOf(state, all); len(paused) != 1 || err != nil {

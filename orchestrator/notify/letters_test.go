@@ -20,6 +20,8 @@ import (
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 var asker = config.Target{Name: "asker", Tier: config.TierReplies}
@@ -317,11 +319,8 @@ func TestAReplyThatCannotBeToldYetIsNotLost(t *testing.T) {
 	t.Parallel()
 	inBubble(t, targets{asker}, func(t *testing.T, r *rig) {
 		r.fleet.Agents[0].Triggers = []config.Trigger{{Name: "new", ReplyTo: "asker"}}
-		known, err := memory.Note(r.dir, r.fleet.Agents, nil, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		unread := filepath.Join(r.dir, "proofs", known[0].Key+".json")
+		r.knowsAgents()
+		unread := filepath.Join(r.dir, "proofs", "a.json")
 		if err := os.MkdirAll(unread, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -340,17 +339,28 @@ func TestAReplyThatCannotBeToldYetIsNotLost(t *testing.T) {
 	})
 }
 
+// knowsAgents has the fleet's store know its agents, as a run does.
+func (r *rig) knowsAgents() {
+	r.t.Helper()
+	kept, closeStore := storetest.Open(r.t, r.dir)
+	defer closeStore()
+	err := kept.Write(r.t.Context(), func(c *store.Change) error {
+		_, err := memory.Note(c, r.dir, r.fleet.Agents, nil, time.Now())
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // TestAForgedReplyIsSentToNobody: who waits gets the one that is proven.
 func TestAForgedReplyIsSentToNobody(t *testing.T) {
 	t.Parallel()
 	inBubble(t, targets{asker}, func(t *testing.T, r *rig) {
 		a := r.fleet.Agents[0]
 		a.Triggers = []config.Trigger{{Name: "new", ReplyTo: "asker"}}
-		known, err := memory.Note(r.dir, r.fleet.Agents, nil, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		book, err := ledger.Open(r.dir, known[0].Key)
+		r.knowsAgents()
+		book, err := ledger.Open(r.dir, a.Name)
 		if err == nil {
 			err = book.Begins(true)
 		}

@@ -119,7 +119,7 @@ func (o Origin) leftBehind(now Origin, agent string) bool {
 
 // knew reports whether a run that kept its state in a directory had an agent.
 func knew(stateDir, agent string) bool {
-	if known, err := memory.Read(stateDir); err == nil && slices.ContainsFunc(known, func(i memory.Identity) bool { return i.Name == agent }) {
+	if known, err := memory.ReadIn(stateDir); err == nil && slices.ContainsFunc(known, func(i memory.Identity) bool { return i.Name == agent }) {
 		return true
 	}
 	for e, err := range journal.Read(stateDir) {

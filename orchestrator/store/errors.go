@@ -131,7 +131,11 @@ func code(err error) int {
 	return 0
 }
 
-func isFull(err error) bool { return code(err)&0xff == sqlite3.SQLITE_FULL }
+// isFull reports whether there was no room, also not for the index of the log, which is a
+// file, too.
+func isFull(err error) bool {
+	return code(err)&0xff == sqlite3.SQLITE_FULL || code(err) == sqlite3.SQLITE_IOERR_SHMSIZE
+}
 
 func isBusy(err error) bool { return code(err)&0xff == sqlite3.SQLITE_BUSY }
 
@@ -155,9 +159,10 @@ func classify(path string, err error) error {
 	if _, is := errors.AsType[typed](err); is {
 		return err
 	}
-	switch code(err) & 0xff {
-	case sqlite3.SQLITE_FULL:
+	if isFull(err) {
 		return &FullError{path, err}
+	}
+	switch code(err) & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return &BusyError{path, err}
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

@@ -127,6 +127,20 @@ func Get[T any](ctx context.Context, r *Reader, ask func(*View) (T, error)) (ans
 	return answer, err
 }
 
+// Ask is Get for the store in a state directory that the caller has not open, and opens it for
+// that. Of a fleet without a store the answer is the zero value: it remembers nothing.
+func Ask[T any](ctx context.Context, dir string, ask func(*View) (T, error)) (answer T, err error) {
+	r, err := OpenReader(ctx, dir)
+	if errors.Is(err, ErrNone) {
+		return answer, nil
+	}
+	if err != nil {
+		return answer, err
+	}
+	answer, err = Get(ctx, r, ask)
+	return answer, errors.Join(err, r.Close())
+}
+
 // Check has SQLite look at each page of the database, which takes a second for each 100 MB
 // that are not in memory. Damage within a text is not found by it.
 func (r *Reader) Check(ctx context.Context) error {

@@ -1,0 +1,27 @@
+package adopt
+
+import (
+	"time"
+
+	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/store"
+)
+
+// identities are those of the agents.
+func identities(c *store.Change, data []byte) error {
+	var kept struct {
+		Agents []struct {
+			Name, Dir, Key, Triggers string
+			Gone                     time.Time
+		}
+	}
+	if err := read(data, &kept); err != nil {
+		return err
+	}
+	for _, i := range kept.Agents {
+		if err := memory.Keep(c, memory.Identity{Name: i.Name, Dir: i.Dir, Key: i.Key, Triggers: i.Triggers, Gone: i.Gone}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
