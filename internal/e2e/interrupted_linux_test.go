@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/internal/promise"
 	"heartbeat/internal/simulate/script"
+	"heartbeat/internal/testbed"
 )
 
 // TestClientKilledInTheMiddleOfATurn: the entry is given again, marked with
@@ -117,6 +119,71 @@ func TestShimAndSchedulerKilled(t *testing.T) {
 			t.Errorf("acknowledged: %+v", done)
 		}
 		f.gone()
+	})
+}
+
+// TestKillsAtRandomMoments, over three hundred prompts with -full: of client, shim and scheduler, while
+// a queue is worked through. Each prompt is done once and in order, and is given again at
+// most once for each kill, with a mark.
+func TestKillsAtRandomMoments(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, []string{"on-orphan: retry", "max-attempts: 50", "max-restarts: 100", "restart-window: 1s"})
+		prompts, kills := 24, 0
+		if *testbed.Full {
+			prompts = 300
+		}
+		name := func(n int) string { return fmt.Sprintf("prompt %03d%s", n, []string{"", " with a tool"}[n%2]) }
+		reply := func(n int) string { return fmt.Sprintf("reply %03d", n) }
+		var taught []behaviour
+		for n := range prompts {
+			b := behaviour{match: name(n), reply: reply(n)}
+			if n%2 == 1 {
+				b.bash = "true"
+			}
+			taught = append(taught, b)
+			f.send(name(n))
+		}
+		f.teach(taught...)
+		s := f.start()
+		for done := 0; done < prompts; {
+			time.Sleep(time.Duration(rand.IntN(3000)) * time.Millisecond) // anywhere in the work
+			victim := []string{"client", "shim", "client", "scheduler"}[kills%4]
+			if victim == "scheduler" {
+				_ = s.cmd.Process.Kill()
+				<-s.done
+				s = f.start()
+			} else if pid := map[string]int{"client": f.session().Client, "shim": f.session().Shim}[victim]; pid > 0 {
+				_ = kill(pid, syscall.SIGKILL) // it may have ended
+			}
+			kills++
+			f.UntilWithin("a prompt is done after the kill", 2*patience, func() bool { return len(f.outbox()) > min(done, prompts-1) })
+			done = len(f.outbox())
+		}
+		s.stop()
+		for n, d := range f.outbox() {
+			if n >= prompts || d.Reply != reply(n) || d.Attempt > kills+1 {
+				t.Errorf("number %d that was done: %+v", n, d)
+			}
+		}
+		next, repeats := 0, 0
+		for _, call := range f.prompts() {
+			text, attempt := promise.Unmark(call)
+			switch {
+			case next < prompts && text == name(next):
+				next++
+				if attempt > 1 {
+					repeats++ // it was offered before, and its client never asked
+				}
+			case next > 0 && text == name(next-1) && attempt > 1:
+				repeats++
+			default:
+				t.Errorf("the model was given %q after prompt %d", call, next-1)
+			}
+		}
+		if dead := f.dead(); next != prompts || repeats > kills || len(dead) > 0 {
+			t.Errorf("%d of %d prompts were given, %d again, over %d kills; dead letters: %+v", next, prompts, repeats, kills, dead)
+		}
+		t.Logf("%d prompts, %d kills, %d repeats", prompts, kills, repeats)
 	})
 }
 

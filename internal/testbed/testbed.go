@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -32,6 +33,9 @@ import (
 // The collector runs less often than is usual: few tests have much in memory.
 func Run(m *testing.M) int {
 	AtOnce(atOnce)
+	if signal.Ignored(syscall.SIGHUP) { // by nohup; the programs that are tested would ignore it, too
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	debug.SetGCPercent(400)
 	parent := os.TempDir()
 	if os.Getenv("TMPDIR") == "" && memoryIsFree() {
