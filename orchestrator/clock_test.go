@@ -131,18 +131,14 @@ func TestWhatAnotherClockHasLeft(t *testing.T) {
 		r.opt.Prepare = func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{Answers: "the same"}, nil }
 		who := memory.Identities{}.Follow(r.fleet.Agents, time.Now()).Declared()
 		ahead := time.Now().Add(7 * 365 * 24 * time.Hour)
-		var pauses memory.Pauses
-		pauses.Set(who["pause"].Key, memory.Paused{Since: ahead, Until: ahead.Add(time.Hour)})
 		id := account.Of([]string{"ANTHROPIC_API_KEY=another"})
-		err := errors.Join(
-			memory.KeepPauses(state, []string{who["pause"].Key}, pauses),
-			memory.KeepHold(state, who["asks"].Key, memory.Hold{Since: ahead, Held: memory.Held{Why: "the client asks", Answers: "the same"}, Definition: memory.DefinitionOf(r.agent("asks"))}),
-		)
-		kept, closeStore := storetest.Open(t, state)
-		err = errors.Join(err, kept.Write(t.Context(), func(c *store.Change) error {
-			return account.Keep(c, map[account.ID]account.Kept{id: {Until: ahead.Add(time.Hour), Since: ahead, Source: account.ByStatusLine, Reason: "its limit"}})
-		}))
-		closeStore()
+		err := memory.KeepHold(state, who["asks"].Key, memory.Hold{Since: ahead, Held: memory.Held{Why: "the client asks", Answers: "the same"}, Definition: memory.DefinitionOf(r.agent("asks"))})
+		storetest.Write(t, state, func(c *store.Change) error {
+			return errors.Join(
+				memory.KeepPause(c, who["pause"].Key, memory.Paused{Since: ahead, Until: ahead.Add(time.Hour)}),
+				account.Keep(c, map[account.ID]account.Kept{id: {Until: ahead.Add(time.Hour), Since: ahead, Source: account.ByStatusLine, Reason: "its limit"}}),
+			)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

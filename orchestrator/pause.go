@@ -30,9 +30,8 @@ func (s *Scheduler) Pause(names ...string) ([]status.AgentState, error) {
 // PauseBy is Pause that records whose session asks for it (see SessionOf); "" is a
 // person. After a length, if it is not 0, the pause ends by itself.
 func (s *Scheduler) PauseBy(by string, length time.Duration, names ...string) ([]status.AgentState, error) {
-	return s.toEach("pause", names, func(m *member, kept *memory.Pauses, now time.Time) {
-		kept.Set(m.key, m.Paused().Again(pauseFrom(now, length, by)))
-	}, func(m *member, now time.Time) { m.Pause(pauseFrom(now, length, by)) })
+	asked := pauseFrom(s.opt.Now(), length, by)
+	return s.toEach("pause", names, func(c *store.Change, key string) error { return memory.Pause(c, key, asked) }, func(m *member, _ time.Time) { m.Pause(asked) })
 }
 
 // pauseFrom returns a pause that begins now, of a length or, with 0, without an end.
@@ -59,7 +58,7 @@ func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
 	if err := attempts.Forget(s.opt.StateDir, these...); err != nil {
 		return nil, err
 	}
-	return s.toEach("resume", names, func(*member, *memory.Pauses, time.Time) {}, func(m *member, now time.Time) {
+	return s.toEach("resume", names, resumed, func(m *member, now time.Time) {
 		m.wakeCheck()
 		left := m.Describe().LeavesRoom
 		if m.Resume(now) {
@@ -72,6 +71,9 @@ func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
 		}
 	})
 }
+
+// resumed keeps that an agent is not paused any more.
+func resumed(c *store.Change, key string) error { return memory.KeepPause(c, key, memory.Paused{}) }
 
 // SessionOf returns the agent whose session a process belongs to, or "": a process
 // that does not descend from one of our shims belongs to none, whatever its
@@ -89,8 +91,8 @@ func (s *Scheduler) SessionOf(pid int) string {
 func (s *Scheduler) CheckPerson(pid int) error { return person.Check(pid, s.opt.StateDir) }
 
 // toEach does something, in a word, to the agents that are named, or to none of them if one
-// is not known, or their pauses cannot be saved.
-func (s *Scheduler) toEach(verb string, names []string, keep func(*member, *memory.Pauses, time.Time), do func(*member, time.Time)) ([]status.AgentState, error) {
+// is not known, or it cannot be kept, by the agents' keys.
+func (s *Scheduler) toEach(verb string, names []string, keep func(c *store.Change, key string) error, do func(*member, time.Time)) ([]status.AgentState, error) {
 	defer s.published.Flush() // `status` shows it when we return
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -99,20 +101,18 @@ func (s *Scheduler) toEach(verb string, names []string, keep func(*member, *memo
 	if s.ends() {
 		err = notTo(verb, names)
 	}
-	now, kept := s.opt.Now(), memory.Pauses{}
 	var keys []string
 	for _, m := range all {
 		keys = append(keys, m.key)
-		keep(m, &kept, now)
 	}
 	s.mu.Unlock()
 	if err == nil {
-		err = memory.KeepPauses(s.opt.StateDir, keys, kept)
+		err = s.opt.Store.Write(context.Background(), func(c *store.Change) error { return forEach(c, keys, keep) })
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.happened(nil, func(time.Time) {
+	s.happened(nil, func(now time.Time) {
 		for _, m := range all {
 			do(m, now)
 			s.fleet.touch(m)
@@ -127,21 +127,30 @@ func (s *Scheduler) toEach(verb string, names []string, keep func(*member, *memo
 	return states, nil
 }
 
+// forEach has something kept for each of some agents, by their keys.
+func forEach(c *store.Change, keys []string, keep func(c *store.Change, key string) error) error {
+	for _, key := range keys {
+		if err := keep(c, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // PauseStopped is Pause for a fleet that no scheduler runs: the next one begins
 // with the agents paused. If a run has one of them, the error matches
 // memory.ErrRuns, and nothing has changed.
 func PauseStopped(f *config.Fleet, stateDir string, length time.Duration, names ...string) ([]status.AgentState, error) {
 	agents, asked := chosen(f, names), pauseFrom(time.Now(), length, "")
-	err := stopped(stateDir, func(c *store.Change) error {
-		return memory.PauseWithoutRun(c, stateDir, f.Agents, agents, asked)
-	})
-	if err != nil {
+	e := journal.Event{At: asked.Since, Kind: journal.Paused, Reason: "by a person, for the next run", Until: asked.Until}
+	if err := stopped(f, stateDir, agents, e, func(c *store.Change, key string) error { return memory.Pause(c, key, asked) }); err != nil {
 		return nil, err
 	}
-	e := journal.Event{At: asked.Since, Kind: journal.Paused, Reason: "by a person, for the next run", Until: asked.Until}
-	return noteStopped(stateDir, agents, e, func(a *config.Agent) (status.AgentState, error) {
-		return status.AgentState{Agent: a.Name, State: status.Stopped, Paused: asked.Since, PausedUntil: asked.Until}, nil
-	})
+	var states []status.AgentState
+	for _, a := range agents {
+		states = append(states, status.AgentState{Agent: a.Name, State: status.Stopped, Paused: asked.Since, PausedUntil: asked.Until})
+	}
+	return states, nil
 }
 
 // ResumeStopped is Resume for a fleet that no scheduler runs: what an earlier run
@@ -149,53 +158,56 @@ func PauseStopped(f *config.Fleet, stateDir string, length time.Duration, names 
 // say (status.AgentState.Stays). Its errors are those of PauseStopped.
 func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
 	agents, now := chosen(f, names), time.Now()
-	err := stopped(stateDir, func(c *store.Change) error {
-		return memory.ResumeWithoutRun(c, stateDir, f.Agents, agents, now)
-	})
-	if err != nil {
+	if err := stopped(f, stateDir, agents, journal.Event{At: now, Kind: journal.Resumed}, resumed); err != nil {
 		return nil, err
 	}
 	var these []string
+	var states []status.AgentState
 	for _, a := range agents {
 		these = append(these, a.Name)
+		st, err := status.Resumed(stateDir, a.Name, now)
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, st)
 	}
 	if err := attempts.Forget(stateDir, these...); err != nil {
 		return nil, err
 	}
-	states, err := noteStopped(stateDir, agents, journal.Event{At: now, Kind: journal.Resumed}, func(a *config.Agent) (status.AgentState, error) {
-		return status.Resumed(stateDir, a.Name, now)
-	})
 	those := *f
 	those.Agents = agents
 	status.Keeps(states, status.Read(&those, stateDir, nil, now).Agents)
-	return states, err
+	return states, nil
 }
 
-// stopped changes what the store of a fleet remembers that no scheduler runs. If one runs, the
-// error matches memory.ErrRuns, and nothing has changed.
-func stopped(stateDir string, act func(*store.Change) error) error {
-	err := adopt.Act(context.Background(), stateDir, act)
+// stopped has something kept of agents, by their keys, of a fleet that no scheduler runs, and
+// written in the journal. If a run has one of them, the error matches memory.ErrRuns, and
+// nothing has changed.
+func stopped(f *config.Fleet, stateDir string, agents []*config.Agent, e journal.Event, keep func(c *store.Change, key string) error) error {
+	if err := memory.NotRun(agents); err != nil {
+		return err
+	}
+	err := adopt.Act(context.Background(), stateDir, func(c *store.Change) error {
+		known, err := memory.Note(c, stateDir, f.Agents, nil, e.At)
+		if err != nil {
+			return err
+		}
+		who := known.Declared()
+		var keys []string
+		var events []journal.Event
+		for _, a := range agents {
+			e.Agent = a.Name
+			keys, events = append(keys, who[a.Name].Key), append(events, e)
+		}
+		if err := forEach(c, keys, keep); err != nil {
+			return err
+		}
+		return journal.Write(c, events...)
+	})
 	if held, runs := errors.AsType[*store.HeldError](err); runs {
 		return fmt.Errorf("%w: %w", memory.ErrRuns, held)
 	}
 	return err
-}
-
-// noteStopped tells readers what was done with agents that no scheduler runs.
-func noteStopped(
-	stateDir string, agents []*config.Agent, e journal.Event, tell func(*config.Agent) (status.AgentState, error),
-) ([]status.AgentState, error) {
-	var states []status.AgentState
-	var events []journal.Event
-	for _, a := range agents {
-		st, err := tell(a)
-		if err != nil {
-			return nil, err
-		}
-		e.Agent = a.Name
-		states, events = append(states, st), append(events, e)
-	}
-	return states, adopt.Note(context.Background(), stateDir, events...)
 }
 
 // PauseTrigger keeps a trigger of an agent from firing by itself, even after a restart, until
@@ -258,16 +270,15 @@ func ResumeTriggerStopped(f *config.Fleet, stateDir, name, trigger string) ([]st
 func toTriggerStopped(f *config.Fleet, stateDir, name, trigger string, e journal.Event, do func(*memory.Trigger) error) ([]status.AgentState, error) {
 	agents := chosen(f, []string{name})
 	i, err := firing.Find(agents[0], trigger)
-	if err == nil {
-		err = stopped(stateDir, func(c *store.Change) error {
-			return memory.TriggerWithoutRun(c, stateDir, f.Agents, agents[0], i, do)
-		})
-	}
 	if err != nil {
 		return nil, err
 	}
 	e.Trigger = trigger
-	return noteStopped(stateDir, agents, e, func(a *config.Agent) (status.AgentState, error) {
-		return status.AgentState{Agent: a.Name, State: status.Stopped, PausedTriggers: memory.PausedTriggersOf(stateDir, agents)[a.Name]}, nil
+	err = stopped(f, stateDir, agents, e, func(_ *store.Change, key string) error {
+		return memory.ChangeTrigger(stateDir, key, agents[0], i, do)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return []status.AgentState{{Agent: name, State: status.Stopped, PausedTriggers: memory.PausedTriggersOf(stateDir, agents)[name]}}, nil
 }

@@ -86,7 +86,7 @@ func (s *Scheduler) is(m *member, who memory.Identity) {
 // `status`, how each one's last session ended. What the agents did then is no
 // longer true.
 func (s *Scheduler) inherit() error {
-	pauses, err := memory.PausesOfRun(s.opt.StateDir)
+	pauses, err := store.Get(context.Background(), s.opt.Store.Reader, memory.ReadPauses)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pauses, err := memory.ReadPauses(s.opt.StateDir)
+	pauses, err := store.Get(context.Background(), s.opt.Store.Reader, memory.ReadPauses)
 	if err != nil {
 		return nil, err
 	}

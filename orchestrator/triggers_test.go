@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,10 +12,10 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 	"heartbeat/sources"
 )
 
@@ -163,18 +162,17 @@ func TestTriggersThatCouldNotBeginRunLater(t *testing.T) {
 	})
 }
 
-// TestPausesThatCannotBeRead start nobody who may be paused, and say what to do.
+// TestPausesThatCannotBeRead start nobody who may be paused.
 func TestPausesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "a", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
-		if err := os.WriteFile(filepath.Join(r.dir, "state", "paused.json"), nil, 0o600); err != nil {
+		err := r.s.opt.Store.Write(t.Context(), func(c *store.Change) error { _, err := c.Do(`DROP TABLE pauses`); return err })
+		if err != nil {
 			t.Fatal(err)
 		}
-		_, err := r.s.Reload(r.with(r.declare("a"), r.declare("b")))
-		unknown, ok := errors.AsType[*memory.PausesError](err)
-		if !ok || !strings.Contains(unknown.Hint(), "paused.json") {
+		if _, err = r.s.Reload(r.with(r.declare("a"), r.declare("b"))); err == nil || !strings.Contains(err.Error(), "cannot tell which agents are paused") {
 			t.Errorf("a reload: %v", err)
 		}
 		if flock.Held(r.declare("b").Dir) {

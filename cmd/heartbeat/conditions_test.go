@@ -187,8 +187,8 @@ func TestActsThatNobodyReads(t *testing.T) {
 // onAFullDisk runs "$@" in a fleet that stands on a disk of its own, $0, with nothing
 // left on it, and prints what is kept then.
 const onAFullDisk = `mount -t tmpfs -o size=1m none "$0" && cd "$0" && printf %s "$FLEET" > heartbeat.yaml && mkdir -p agents/triage && hb=$1 &&
-"$hb" pause triage && "$hb" resume triage && "$hb" send triage "the first" && cat state/fleet/paused.json && { cat /dev/zero > filler 2> /dev/null
-"$@"; s=$?; rm filler; cat state/fleet/paused.json agents/triage/.heartbeat/inbox.jsonl; exit $s; }`
+{ "$hb" pause triage && "$hb" resume triage; } > /dev/null && "$hb" send triage "the first" && { cat /dev/zero > filler 2> /dev/null
+"$@"; s=$?; rm filler; "$hb" status; cat agents/triage/.heartbeat/inbox.jsonl; exit $s; }`
 
 // TestActsOnAFullDisk: what cannot be kept is not said to be done, and what was there
 // stays.
@@ -209,7 +209,7 @@ func TestActsOnAFullDisk(t *testing.T) {
 		if status := cmd.ProcessState.ExitCode(); status != exitError || !noRoom.MatchString(errs.String()) || crashed.MatchString(errs.String()) {
 			t.Errorf("%q: status %d: %s", args[0], status, errs.String())
 		}
-		if got := out.String(); strings.Count(got, "{\n  \"since\": {}\n}") != 2 || !strings.Contains(got, `"the first"`) || strings.Contains(got, "the second") {
+		if got := out.String(); strings.Contains(got, "paused") || !strings.Contains(got, `"the first"`) || strings.Contains(got, "the second") {
 			t.Errorf("%q: what is kept is %q", args[0], got)
 		}
 	}

@@ -254,7 +254,7 @@ func (s *siege) unharmed() {
 
 // What of a fleet's state directory is opened by a program of ours.
 var intrudedState = []string{
-	"heartbeat.db", "heartbeat.lock", "journal.jsonl", "journal.1.jsonl", "owner.json", "paused.json", "applied", "live/left.json",
+	"heartbeat.db", "heartbeat.lock", "journal.jsonl", "journal.1.jsonl", "owner.json", "identities.json", "paused.json", "applied", "live/left.json",
 	"agents/good.json", "conversations/good.json", "triggers/good.json", ".apply-lock",
 }
 

@@ -43,6 +43,7 @@ var all = []old{
 	{"journal.2.jsonl", events, "what happened in the past"},
 	{"journal.jsonl", events, "what happened in the past"},
 	{"identities.json", identities, "who the agents are: each is known by its name now"},
+	{"paused.json", pauses, "which agents are paused: all of them run"},
 	{"accounts.json", accounts, "until when accounts are parked: each is asked once more"},
 }
 

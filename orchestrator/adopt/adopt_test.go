@@ -73,6 +73,11 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 			`{"Agents":[{"name":"new","dir":"/agents/a","key":"old","triggers":"aa"},{"name":"b","dir":"/agents/b","key":"b","gone":"2026-11-01T10:00:00Z"}]}`,
 			`SELECT COUNT(*) FROM agents WHERE agent = 'old' AND name = 'new' AND dir = '/agents/a' AND triggers = 'aa' AND gone = 0 AND EXISTS (SELECT 1 FROM agents WHERE agent = 'b' AND gone = 1793527200000)`,
 		},
+		"paused.json": {
+			`{"since":{"a":"2026-11-01T10:00:00Z","b":"2026-11-01T10:00:00Z"},"until":{"b":"2026-11-01T11:00:00Z"},"by":{"b":"a"}}`,
+			`SELECT COUNT(*) FROM pauses WHERE agent = 'a' AND trigger = '' AND since = 1793527200000 AND until = 0 AND by_agent = ''
+				AND EXISTS (SELECT 1 FROM pauses WHERE agent = 'b' AND until = since + 3600000 AND by_agent = 'a')`,
+		},
 		"accounts.json": {
 			`{"login abc": {"until":"2026-11-01T10:00:00Z","since":"2026-11-01T09:00:00Z","source":"status-line","reason":"why","limits":{"five_hour":{"used":100,"resets":"2026-11-01T10:00:00Z"}}}}`,
 			`SELECT COUNT(*) FROM accounts WHERE account = 'login abc' AND until = 1793527200000 AND since = until - 3600000 AND source = 'status-line' AND reason = 'why' AND five_hour_used = 100 AND five_hour_resets = until AND seven_day_resets = 0`,

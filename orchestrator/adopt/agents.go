@@ -25,3 +25,20 @@ func identities(c *store.Change, data []byte) error {
 	}
 	return nil
 }
+
+// pauses are those of agents.
+func pauses(c *store.Change, data []byte) error {
+	var kept struct {
+		Since, Until map[string]time.Time
+		By           map[string]string
+	}
+	if err := read(data, &kept); err != nil {
+		return err
+	}
+	for key, since := range kept.Since {
+		if err := memory.KeepPause(c, key, memory.Paused{Since: since, Until: kept.Until[key], By: kept.By[key]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

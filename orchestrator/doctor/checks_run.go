@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/process"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -210,17 +208,6 @@ func checkPaused(f *Facts, a *Agent) (found []Finding) {
 		Severity: Warning, Code: "paused", Seen: "paused by " + a.State.WhoPaused() + " for " + age(f.Now.Sub(a.Paused)),
 		Why: fmt.Sprintf("nothing starts %s, also after a restart, and %s", until, waits(a)), Fix: a.command("resume"),
 	})
-}
-
-// checkPauses: pauses that no run can read.
-func checkPauses(f *Facts) []Finding {
-	problem, ok := errors.AsType[*memory.PausesError](f.PausesProblem)
-	if !ok {
-		return nil
-	}
-	return []Finding{{
-		Severity: Error, Code: "pauses-unreadable", Seen: problem.Error(), Why: "no run starts before it is known which agents are paused", Fix: problem.Hint(),
-	}}
 }
 
 // checkTriggers: triggers that cannot do what they are for.

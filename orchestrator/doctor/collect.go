@@ -142,8 +142,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	f.Leftovers = leftovers(l.StateDir)
 	f.Attempts, _ = attempts.All(l.StateDir) // checkState says that it cannot be read
 	f.Left = owner.LeftBehind(l.Agents, owner.Origin{File: l.File, StateDir: l.StateDir})
-	var paused map[string]memory.Paused
-	paused, f.PausesProblem = memory.PausedOf(l.StateDir, l.Agents)
+	paused, _ := memory.PausedOf(l.StateDir, l.Agents) // no run begins with a store that cannot be read
 	pausedTriggers := memory.PausedTriggersOf(l.StateDir, l.Agents)
 	waiting := f.requests(approval.Of(l.StateDir))
 	for i, a := range l.Agents {

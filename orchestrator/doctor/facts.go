@@ -43,8 +43,6 @@ type Facts struct {
 	Broken error
 	// StateProblem is why StateDir cannot be used, or nil.
 	StateProblem error
-	// PausesProblem is why it is not known which agents are paused, or nil.
-	PausesProblem error
 	// ApprovalsProblem is which requests for approval, or answers, cannot be read, or nil.
 	ApprovalsProblem error
 	// StateDenied is what this user may not use of StateDir, or nil.

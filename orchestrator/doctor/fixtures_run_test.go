@@ -24,6 +24,7 @@ import (
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/sources/webhook"
 )
 
@@ -173,8 +174,8 @@ func runFixtures() []fixture {
 		},
 		{ // for the next run
 			"paused", Warning, false,
-			func(r *rig) { r.put("state/paused.json", `{"since":{"triage":"2026-01-01T00:00:00Z"}}`) },
-			func(r *rig) { r.put("state/paused.json", `{"since":{"builder":"2026-01-01T00:00:00Z"}}`) },
+			func(r *rig) { r.paused("triage") },
+			func(r *rig) { r.paused("builder") },
 		},
 		{ // one trigger
 			"paused", Warning, false,
@@ -479,4 +480,9 @@ func TestOneCauseIsOneFinding(t *testing.T) {
 	if found := Examine(f); len(found) != 1 || found[0].Code != string(preflight.NotTrusted) {
 		t.Errorf("%+v", found)
 	}
+}
+
+// paused has an agent be paused for the next run, by its key.
+func (r *rig) paused(key string) {
+	storetest.Write(r.t, r.state, func(c *store.Change) error { return memory.Pause(c, key, memory.Paused{Since: time.Now()}) })
 }

@@ -102,14 +102,16 @@ func Note(c *store.Change, stateDir string, agents, ran []*config.Agent, now tim
 	return next, nil
 }
 
-// forget removes an agent that is no longer remembered, and its ledger, which another agent
-// with its key would take for its own. One whose ledger cannot be removed is tried again.
+// forget removes all that is kept of an agent that is no longer remembered: another agent with
+// its key would take it for its own. One whose ledger cannot be removed is tried again.
 func forget(c *store.Change, stateDir, key string) error {
 	if ledger.Forget(stateDir, key) != nil {
 		return nil
 	}
-	if _, err := c.Do(`DELETE FROM agents WHERE agent = $1`, key); err != nil {
-		return fmt.Errorf("cannot forget agent %q, which is gone: %w", key, err)
+	for _, statement := range []string{`DELETE FROM agents WHERE agent = $1`, `DELETE FROM pauses WHERE agent = $1`} {
+		if _, err := c.Do(statement, key); err != nil {
+			return fmt.Errorf("cannot forget agent %q, which is gone: %w", key, err)
+		}
 	}
 	return nil
 }

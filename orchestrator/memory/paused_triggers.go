@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/store"
 )
 
 // PausedTrigger is a trigger that does not fire by itself, until somebody resumes it or its
@@ -78,16 +77,12 @@ func PausedTriggersOf(stateDir string, agents []*config.Agent) map[string][]Paus
 	return paused
 }
 
-// TriggerWithoutRun pauses or resumes a trigger of an agent, by its position, for the next
-// run. Its errors are those of PauseWithoutRun.
-func TriggerWithoutRun(c *store.Change, stateDir string, declared []*config.Agent, a *config.Agent, i int, change func(*Trigger) error) error {
-	now := time.Now()
-	return withoutRun(c, stateDir, declared, []*config.Agent{a}, now, func(keys []string) error {
-		m, err := Open(stateDir, keys[0])
-		if err != nil {
-			return err
-		}
-		all, _, _ := m.Follow(a, false, now)
-		return change(all[i])
-	})
+// ChangeTrigger changes what a trigger of the agent with a key remembers, by its position.
+func ChangeTrigger(stateDir, key string, a *config.Agent, i int, change func(*Trigger) error) error {
+	m, err := Open(stateDir, key)
+	if err != nil {
+		return err
+	}
+	all, _, _ := m.Follow(a, false, time.Now())
+	return change(all[i])
 }

@@ -2,119 +2,57 @@ package memory
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"path/filepath"
+	"fmt"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/deadline"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
 )
 
-// Pauses are the paused agents, by key: paused.json in the state directory.
-type Pauses struct {
-	Since map[string]time.Time `json:"since"`
-	// Until are the ends of pauses that end by themselves.
-	Until map[string]time.Time `json:"until,omitempty"`
-	// By are the agents whose sessions asked for the pauses.
-	By map[string]string `json:"by,omitempty"`
-}
+// Pauses are the pauses of agents, by their keys, as they are kept.
+type Pauses map[string]Paused
 
 // Of returns the present pause of the agent with a key; the zero value: it is not paused.
-func (p Pauses) Of(key string, now time.Time) Paused {
-	return Paused{p.Since[key], p.Until[key], p.By[key]}.at(now)
-}
+func (p Pauses) Of(key string, now time.Time) Paused { return p[key].at(now) }
 
-// Set pauses the agent with a key; with the zero value it is not paused.
-func (p *Pauses) Set(key string, q Paused) {
-	delete(p.Since, key)
-	delete(p.Until, key)
-	delete(p.By, key)
-	if q.Since.IsZero() {
-		return
-	}
-	if p.Since == nil {
-		p.Since = map[string]time.Time{}
-	}
-	p.Since[key] = q.Since
-	if !q.Until.IsZero() {
-		if p.Until == nil {
-			p.Until = map[string]time.Time{}
-		}
-		p.Until[key] = q.Until
-	}
-	if q.By != "" {
-		if p.By == nil {
-			p.By = map[string]string{}
-		}
-		p.By[key] = q.By
-	}
-}
+// ReadPauses returns which agents are paused.
+func ReadPauses(v *store.View) (Pauses, error) { return pauses(v, `trigger = ''`) }
 
-// lockWait is how long the lock of the pauses is waited for.
-const lockWait = 5 * time.Second
-
-func pausesPath(stateDir string) string { return filepath.Join(stateDir, "paused.json") }
-
-// PausesError means that it is not known which agents are paused.
-type PausesError struct{ Path, Why string }
-
-// Error says why.
-func (e *PausesError) Error() string { return "cannot tell which agents are paused: " + e.Why }
-
-// Hint says what to do.
-func (e *PausesError) Hint() string {
-	return "rm " + e.Path + " runs all of them; `heartbeat pause` then holds those that are to wait"
-}
-
-// ReadPauses returns which agents are paused. The error is a *PausesError.
-func ReadPauses(stateDir string) (Pauses, error) {
-	var kept Pauses
-	path := pausesPath(stateDir)
-	if err := state.Load(path, &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Pauses{}, &PausesError{path, err.Error()}
-	}
-	return kept, nil
-}
-
-// PausesOfRun is ReadPauses for a run that has locked its agents' directories. A PauseWithoutRun for
-// one of them is done by then, or is refused.
-func PausesOfRun(stateDir string) (kept Pauses, err error) {
-	err = locked(stateDir, func() error {
-		kept, err = ReadPauses(stateDir)
+// pauses returns the pauses of agents for which a condition holds.
+func pauses(v *store.View, where string, args ...any) (Pauses, error) {
+	all := Pauses{}
+	err := v.Each(`SELECT agent, since, until, by_agent FROM pauses WHERE `+where, args, func(scan store.Scan) error {
+		var key string
+		var p Paused
+		var since, until int64
+		err := scan(&key, &since, &until, &p.By)
+		p.Since, p.Until = store.Time(since), store.Time(until)
+		all[key] = p
 		return err
 	})
-	return kept, err
-}
-
-// KeepPauses saves the pauses of all agents with the given keys. The pauses of other agents, which
-// another run may have, stay as they are.
-func KeepPauses(stateDir string, keys []string, now Pauses) error {
-	return locked(stateDir, func() error { return keep(stateDir, keys, now) })
-}
-
-// locked runs act with the lock of the pauses held.
-func locked(stateDir string, act func() error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
-	defer cancel()
-	unlock, err := flock.Lock(ctx, filepath.Join(stateDir, ".paused-lock"))
 	if err != nil {
-		return &PausesError{pausesPath(stateDir), err.Error()}
+		return nil, fmt.Errorf("cannot tell which agents are paused: %w", err)
 	}
-	return errors.Join(act(), unlock())
+	return all, nil
 }
 
-func keep(stateDir string, keys []string, now Pauses) error {
-	kept, err := ReadPauses(stateDir)
+// Pause pauses the agent with a key; see Paused.Again.
+func Pause(c *store.Change, key string, asked Paused) error {
+	kept, err := pauses(&c.View, `agent = $1 AND trigger = ''`, key)
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
-		kept.Set(key, Paused{now.Since[key], now.Until[key], now.By[key]})
+	return KeepPause(c, key, kept.Of(key, asked.Since).Again(asked))
+}
+
+// KeepPause keeps the pause of an agent, by its key; the zero value: it is not paused.
+func KeepPause(c *store.Change, key string, p Paused) error {
+	if _, err := c.Do(`DELETE FROM pauses WHERE agent = $1 AND trigger = ''`, key); err != nil || p.Since.IsZero() {
+		return err
 	}
-	return state.Save(pausesPath(stateDir), kept)
+	_, err := c.Do(`INSERT INTO pauses (agent, trigger, since, until, by_agent) VALUES ($1, '', $2, $3, $4)`, key, store.Millis(p.Since), store.Millis(p.Until), p.By)
+	return err
 }
 
 // Paused is a pause of an agent or a trigger; the zero value: there is none.
@@ -152,24 +90,28 @@ func (p Paused) at(now time.Time) Paused {
 	return p
 }
 
-// PausedOf returns which of the agents are paused, by name, whether or not a run
-// holds them now. The error is a *PausesError if that cannot be determined; then
-// no run can begin.
+// PausedOf returns which of the agents are paused, by name, whether or not a run has them now;
+// nil: the fleet has no store yet, so that nothing is known.
 func PausedOf(stateDir string, agents []*config.Agent) (map[string]Paused, error) {
-	kept, err := ReadPauses(stateDir)
-	if err != nil || len(kept.Since) == 0 {
-		return nil, err
-	}
-	now := time.Now()
-	known, err := ReadIn(stateDir)
-	if err != nil {
-		known = nil // so that each agent is identified by its name
-	}
-	paused := map[string]Paused{}
-	for _, who := range known.Follow(agents, now) {
-		if p := kept.Of(who.Key, now); !p.Since.IsZero() && who.Gone.IsZero() {
-			paused[who.Name] = p
+	return store.Ask(context.Background(), stateDir, func(v *store.View) (map[string]Paused, error) {
+		kept, err := ReadPauses(v)
+		if err != nil {
+			return nil, err
 		}
-	}
-	return paused, nil
+		paused := map[string]Paused{}
+		if len(kept) == 0 {
+			return paused, nil
+		}
+		known, err := Read(v)
+		if err != nil {
+			return nil, err
+		}
+		now := time.Now()
+		for name, who := range known.Follow(agents, now).Declared() {
+			if p := kept.Of(who.Key, now); !p.Since.IsZero() {
+				paused[name] = p
+			}
+		}
+		return paused, nil
+	})
 }

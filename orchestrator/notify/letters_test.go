@@ -342,15 +342,10 @@ func TestAReplyThatCannotBeToldYetIsNotLost(t *testing.T) {
 // knowsAgents has the fleet's store know its agents, as a run does.
 func (r *rig) knowsAgents() {
 	r.t.Helper()
-	kept, closeStore := storetest.Open(r.t, r.dir)
-	defer closeStore()
-	err := kept.Write(r.t.Context(), func(c *store.Change) error {
+	storetest.Write(r.t, r.dir, func(c *store.Change) error {
 		_, err := memory.Note(c, r.dir, r.fleet.Agents, nil, time.Now())
 		return err
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
 }
 
 // TestAForgedReplyIsSentToNobody: who waits gets the one that is proven.

@@ -32,7 +32,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 			says[a.Agent] = &live.Agents[i]
 		}
 	}
-	paused, err := memory.PausedOf(stateDir, f.Agents) // a run does not begin while that cannot be told
+	paused, _ := memory.PausedOf(stateDir, f.Agents) // a run does not begin while that cannot be told
 	pausedTriggers := sync.OnceValue(func() map[string][]memory.PausedTrigger { return memory.PausedTriggersOf(stateDir, f.Agents) })
 	waiting := sync.OnceValue(func() []approval.Request {
 		all, _ := approval.Of(stateDir).Waiting() // what cannot be read is said by approval list
@@ -51,7 +51,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 			on.approval = ApprovalOf(waiting(), func(r approval.Request) bool { return r.Agent == a.Name && r.HoldsUp(on.queue.aside) })
 		}
 		on.today = spentToday(a, stateDir, now)
-		if p := paused[a.Name]; err == nil {
+		if p := paused[a.Name]; paused != nil {
 			on.paused = &p
 		}
 		all.Agents = append(all.Agents, merge(a, on, says[a.Name], now))

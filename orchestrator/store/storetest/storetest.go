@@ -17,6 +17,16 @@ func New(t testing.TB, stateDir string) *store.Store {
 	return s
 }
 
+// Write changes the store in a state directory, which nobody has open.
+func Write(t testing.TB, stateDir string, act func(*store.Change) error) {
+	t.Helper()
+	s, end := Open(t, stateDir)
+	defer end()
+	if err := s.Write(t.Context(), act); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Open is New until end is called.
 func Open(t testing.TB, stateDir string) (s *store.Store, end func()) {
 	t.Helper()
