@@ -12,7 +12,7 @@ import (
 type fileKeys struct {
 	// The version of this format: 1.
 	Version int `yaml:"version" jsonschema:"required,enum=1"`
-	// The fleet's name, for its state directory. By default it is made from the directory's name and the file's path.
+	// The fleet's name, for its state directory. By default it is made from the directory's name and the file's path as it was typed.
 	Name nameText `yaml:"name,omitempty"`
 	// More files, as paths relative to this one; globs are allowed, and take no hidden files and no copies that editors leave. Their agents belong to this fleet. This file's defaults apply to them where their own say nothing.
 	Include []pathText `yaml:"include,omitempty"`

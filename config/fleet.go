@@ -26,9 +26,11 @@ type Fleet struct {
 	Missing map[string]bool
 	// Warnings are about what is allowed and most likely not meant.
 	Warnings Problems
-	// Name is `name:`, or the file's directory name, a dash and 8 hex digits
-	// of its canonical path.
-	Name string
+	// Name is `name:`, or the file's directory name, a dash and 8 hex digits of
+	// its absolute path as it was typed: where links on it lead may change. Named
+	// is true if it is `name:`.
+	Name  string
+	Named bool
 	// Relative is true where a path begins at the folder of the file: the same
 	// text means something else in another folder.
 	Relative    bool

@@ -158,7 +158,7 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 		}
 	}
 	fleet.Texts, fleet.Folders = l.kept, l.disk.folders
-	if fleet.Name == "" {
+	if fleet.Named = fleet.Name != ""; !fleet.Named {
 		fleet.Name = derivedName(absolute)
 	}
 	return fleet, nil
@@ -258,11 +258,8 @@ type (
 	}
 )
 
-// derivedName derives a fleet's name from its file.
+// derivedName derives a fleet's name from the path of its file.
 func derivedName(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
 	sum := sha256.Sum256([]byte(path))
 	dir := strings.Trim(unnamed().ReplaceAllString(filepath.Base(filepath.Dir(path)), "-"), ".-_")
 	if dir == "" {

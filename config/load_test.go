@@ -340,12 +340,10 @@ func TestLinksAreResolved(t *testing.T) {
 	}
 }
 
+// TestFleetName: the name is that of the path as it was typed, wherever a link on it leads.
 func TestFleetName(t *testing.T) {
 	t.Parallel()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := t.TempDir()
 	dir := filepath.Join(root, "my fleet (1)")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -354,15 +352,23 @@ func TestFleetName(t *testing.T) {
 	if err := os.WriteFile(file, Starter(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(dir, filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
 	name := mustLoad(t, file).Name
 	if !strings.HasPrefix(name, "my-fleet-1-") || len(name) != len("my-fleet-1-")+8 {
 		t.Errorf("name %q", name)
 	}
-	if through := mustLoad(t, filepath.Join(root, "link", "heartbeat.yaml")).Name; through != name {
-		t.Errorf("through a link %q, else %q", through, name)
+	link := filepath.Join(root, "current")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	linked := mustLoad(t, filepath.Join(link, "heartbeat.yaml"))
+	if !strings.HasPrefix(linked.Name, "current-") || linked.Named {
+		t.Errorf("through a link %+v", linked)
+	}
+	if err := errors.Join(os.Rename(dir, dir+"2"), os.Remove(link), os.Symlink(dir+"2", link)); err != nil {
+		t.Fatal(err)
+	}
+	if now := mustLoad(t, filepath.Join(link, "heartbeat.yaml")).Name; now != linked.Name {
+		t.Errorf("the link leads elsewhere: %q, before %q", now, linked.Name)
 	}
 }
 

@@ -170,6 +170,7 @@ func (a *app) load() (*config.Fleet, *config.Inputs, error) {
 	if err != nil {
 		return f, inputs, configFailure(path, err)
 	}
+	owner.Identify(f)
 	return f, inputs, nil
 }
 

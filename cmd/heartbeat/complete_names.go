@@ -23,10 +23,9 @@ func (a *app) completeNames(kind string, words []string) offers {
 	switch kind {
 	case "agent", "trigger", "session", "dead-letter", "entry", "later", "target", "approval":
 		f, err := config.Load(a.fileAmong(words))
-		if err != nil {
-			f, _, err = owner.Recall(a.fileAmong(words))
-		}
-		if err != nil {
+		if err == nil {
+			owner.Identify(f)
+		} else if f, _, err = owner.Recall(a.fileAmong(words)); err != nil {
 			return nil
 		}
 		return slices.DeleteFunc(idOffers(kind, f, words), func(o offer) bool { return o.Word == anyID || !inbox.Typable(o.Word) })

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -11,52 +10,34 @@ import (
 	"testing"
 )
 
-// TestRenamedFleetFolder (found by a user: the pauses of a fleet were forgotten
-// when its folder was renamed, and nothing said so): run, apply and doctor say
-// where the state is, and the command that they name brings it along.
-func TestRenamedFleetFolder(t *testing.T) {
+// TestARenamedFleetIsTold (found by a user: the pauses of a fleet were forgotten, and nothing
+// said so): run, apply and doctor say where the state under its former name is, and the command
+// that they name brings it along.
+func TestARenamedFleetIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put("one/heartbeat.yaml", strings.Replace(simulated, "name: fleet\n", "", 1))
-	at := func(dir string, args ...string) outcome { return w.run(append(args, "-f", dir+"/heartbeat.yaml")...) }
-	if o := at("one", "run", "--once"); o.status != 0 {
-		t.Fatalf("%+v", o)
-	}
-	w.put("copy/heartbeat.yaml", w.get("one/heartbeat.yaml"))
-	w.put("copy/agents/triage/.heartbeat/fleet.json", w.get("one/agents/triage/.heartbeat/fleet.json"))
-	if err := os.Rename(filepath.Join(w.dir, "one"), filepath.Join(w.dir, "two")); err != nil {
-		t.Fatal(err)
-	}
+	w.put("heartbeat.yaml", simulated)
+	w.done("run", "--once")
+	w.put("heartbeat.yaml", strings.Replace(simulated, "name: fleet\n", "name: troop\n", 1))
 	was := w.names("state")
 	for _, args := range [][]string{{"doctor"}, {"apply", "--dry-run"}, {"run", "--once"}, {"apply"}, {"run", "--once"}, {"doctor"}} {
-		if o := at("two", args...); !strings.Contains(squeeze(o.stdout+o.stderr), "keeps a fleet's state wherever its folder goes") {
+		if o := w.run(args...); !strings.Contains(squeeze(o.stdout+o.stderr), "keeps a fleet's state wherever its folder goes") {
 			t.Errorf("%q: %+v", args, o)
 		}
 	}
-	o := at("two", "apply")
+	o := w.run("apply")
 	command := regexp.MustCompile("`(mv [^`]+)`").FindStringSubmatch(o.stderr)
 	if command == nil {
 		t.Fatalf("no command: %s", o.stderr)
 	}
-	sh := w.command()
-	sh.Path, sh.Args = "/bin/sh", []string{"sh", "-ec", command[1]}
-	if out, err := sh.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", command[1], err, out)
-	}
+	w.shell(command[1])
 	if now := w.names("state"); len(now) != len(was)+1 {
 		t.Errorf("%v became %v", was, now)
 	}
 	for _, args := range [][]string{{"apply"}, {"run", "--once"}} {
-		if o := at("two", args...); o.status != 0 || strings.Contains(o.stderr, "under another name") {
+		if o := w.run(args...); o.status != 0 || strings.Contains(o.stderr, "under another name") {
 			t.Errorf("%q afterwards: %+v", args, o)
 		}
-	}
-	// A copy has a state of its own: the first fleet's is not offered to it.
-	if err := os.Rename(filepath.Join(w.dir, "two"), filepath.Join(w.dir, "one")); err != nil {
-		t.Fatal(err)
-	}
-	if o := at("copy", "apply"); o.status != 0 || o.stderr != "" {
-		t.Errorf("a copy: %+v", o)
 	}
 }
 

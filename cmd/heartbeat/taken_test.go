@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,11 +32,11 @@ func (w *world) content(dir string) string {
 	return b.String()
 }
 
-// shell runs a script in the world's folder.
+// shell runs a script in the world's folder; $HB is the program.
 func (w *world) shell(script string) {
 	w.t.Helper()
 	sh := exec.CommandContext(w.t.Context(), "/bin/sh", "-ec", script)
-	sh.Dir = w.dir
+	sh.Dir, sh.Env = w.dir, append(slices.Clone(w.env), "HB="+testbed.Program(w.t, "heartbeat"))
 	if out, err := sh.CombinedOutput(); err != nil {
 		w.t.Fatalf("%s: %v\n%s", script, err, out)
 	}

@@ -30,12 +30,27 @@ func Remember(f *config.Fleet) error {
 		err = state.Save(path, knownFile{At: time.Now(), Fleet: f.Name, Texts: f.Texts, Folders: f.Folders})
 	}
 	if err == nil {
-		err = sweep(filepath.Dir(path), filepath.Base(path))
+		err = errors.Join(sweep(filepath.Dir(path), filepath.Base(path)), forgetFormer(f))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remember the configuration: %w", err)
 	}
 	return nil
+}
+
+// forgetFormer removes what was kept for a fleet's file under paths that it had before.
+func forgetFormer(f *config.Fleet) (err error) {
+	dir, err := state.Path(f.Name)
+	if err != nil {
+		return err
+	}
+	for _, was := range readOwner(dir).Also {
+		path, noBase := state.OfFile(was)
+		if gone := os.Remove(path); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone, noBase)
+		}
+	}
+	return err
 }
 
 // Forget removes what Remember kept for a fleet's file: it contains the values of
@@ -89,10 +104,19 @@ func recall(path string) (r knownFile, err error) {
 	return r, err
 }
 
+// rememberedPath is where it is kept of a fleet's file, by whatever path.
 func rememberedPath(path string) (string, error) {
-	path, err := FileOf(path)
+	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
+	}
+	for _, dir := range state.All() {
+		if of := Of(dir); of == path {
+			break
+		} else if of != "" && samePlace(of, path) {
+			path = of
+			break
+		}
 	}
 	return state.OfFile(path)
 }

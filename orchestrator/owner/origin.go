@@ -110,8 +110,8 @@ func (o Origin) leftBehind(now Origin, agent string) bool {
 	if !slices.Contains(state.Beside(now.StateDir), o.StateDir) || !state.Used(o.StateDir) {
 		return false
 	}
-	file, err := FileOf(now.File)
-	if by := Of(o.StateDir); err != nil || by != "" && by != file && !Gone(by) {
+	by := readOwner(o.StateDir)
+	if by.File != "" && !samePlace(by.File, now.File) && !Gone(by.File) && (by.Typed || o.File != now.File) {
 		return false // another fleet has that name now
 	}
 	return (o.File == now.File || Gone(o.File)) && knew(o.StateDir, agent)

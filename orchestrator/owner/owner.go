@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,28 +24,22 @@ import (
 // most often because a folder was copied. A state belongs to the file that was
 // applied or run first, as long as that file exists and has the name; nothing that
 // belongs to another file is touched. A file that has moved keeps its state.
+//
+// A file is known by its absolute path as it was typed. Links on it are not followed:
+// a deploy changes where one leads, and so does a mounted ConfigMap.
 
 // ownerFile is in a state directory and says which file it belongs to.
 const ownerFile = "owner.json"
 
 type owner struct {
-	File string `json:"file"` // as FileOf has it
+	File string `json:"file"` // absolute
+	// Typed is false if links in File's folder were followed, as versions before
+	// 2026-12 did.
+	Typed bool `json:"typed,omitempty"`
+	// Also are former values of File, for the same file.
+	Also []string `json:"also,omitempty"`
 	// Before are files that it belonged to and that gave up the name.
 	Before []string `json:"before,omitempty"`
-}
-
-// FileOf returns one spelling of a fleet's file. Links in the path of its folder
-// are followed, but not the file itself: relative paths begin at the folder that it
-// was named in, and a mounted ConfigMap changes where the link leads.
-func FileOf(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(dir, filepath.Base(path))
-	}
-	return path, nil
 }
 
 // Path is StateDir, but creates nothing.
@@ -82,13 +77,9 @@ func FormerRuntimeDirs(f *config.Fleet) []string {
 	if err != nil {
 		return nil
 	}
-	file, err := FileOf(f.Path)
-	if err != nil {
-		return nil
-	}
 	var dirs []string
 	for _, dir := range state.Beside(own) {
-		if Of(dir) != file {
+		if !IsOf(dir, f.Path) {
 			continue
 		}
 		if runtime, err := state.RuntimeDir(filepath.Base(dir)); err == nil {
@@ -118,19 +109,37 @@ func Claim(f *config.Fleet) (string, error) {
 	if err := errors.Join(CheckName(f), checkApart(f, dir)); err != nil {
 		return dir, err
 	}
-	file, err := FileOf(f.Path)
 	was := readOwner(dir)
-	if err != nil || was.File == file {
-		return dir, err
-	}
-	now := owner{File: file, Before: was.Before}
-	if was.File != "" && !Gone(was.File) && !slices.Contains(now.Before, was.File) {
-		now.Before = append(now.Before, was.File)
+	now := was.claimedBy(f, dir)
+	if reflect.DeepEqual(was, now) {
+		return dir, nil
 	}
 	if err := sweep(dir, ownerFile); err != nil {
 		return dir, err
 	}
 	return dir, state.Save(filepath.Join(dir, ownerFile), now)
+}
+
+// claimedBy is the owner once a fleet's file, which may have the state, has claimed it.
+func (o owner) claimedBy(f *config.Fleet, dir string) owner {
+	now := owner{File: f.Path, Typed: true, Also: o.Also, Before: o.Before}
+	switch {
+	case o.File == "", o.File == f.Path, Gone(o.File):
+	case !o.isOf(f, dir):
+		now.Before = add(now.Before, o.File)
+	case o.Typed && !isBehind(o.File, f.Path):
+		return o // one of two paths stays its name
+	default:
+		now.Also = add(now.Also, o.File)
+	}
+	return now
+}
+
+func add(all []string, one string) []string {
+	if slices.Contains(all, one) {
+		return all
+	}
+	return append(slices.Clone(all), one)
 }
 
 // sweep removes what killed replacements of a file left. Nobody may be replacing it
@@ -143,15 +152,19 @@ func sweep(dir, name string) error {
 	return errors.Join(folder.SweepOf(name), folder.Close())
 }
 
-// Of returns the file that a state directory belongs to, in the spelling of FileOf,
-// or "".
+// Of returns the file that a state directory belongs to, or "".
 func Of(dir string) string { return readOwner(dir).File }
+
+// IsOf reports whether a state directory belongs to a file, by this path or another one.
+func IsOf(dir, file string) bool {
+	o := readOwner(dir)
+	return o.File == file || slices.Contains(o.Also, file) || o.File != "" && samePlace(o.File, file)
+}
 
 // BelongsTo reports whether a state directory belongs to a file, or did until that
 // file gave up the name.
 func BelongsTo(dir, file string) bool {
-	o := readOwner(dir)
-	return o.File == file || slices.Contains(o.Before, file)
+	return IsOf(dir, file) || slices.Contains(readOwner(dir).Before, file)
 }
 
 func readOwner(dir string) owner {
@@ -169,19 +182,13 @@ func CheckName(f *config.Fleet) error {
 	if err != nil {
 		return err
 	}
-	other := Of(dir)
-	file, err := FileOf(f.Path)
-	if err != nil || other == "" || other == file {
-		return err
+	o := readOwner(dir)
+	other := o.File
+	if other == "" || other == f.Path || Gone(other) || o.isOf(f, dir) {
+		return nil // if it is gone, it has moved here
 	}
-	if Gone(other) {
-		return nil // it has moved here
-	}
-	linked := sameFile(other, file)
-	switch {
-	case linked && !f.Relative, sameFile(filepath.Dir(other), filepath.Dir(file)) && filepath.Base(other) == filepath.Base(file):
-		return nil // by another path
-	case !linked && !says(other, f.Name):
+	linked := sameFile(other, f.Path)
+	if !linked && !says(other, f.Name) {
 		return nil
 	}
 	return &TakenError{Name: f.Name, File: f.Path, Other: other, StateDir: dir, linked: linked}
@@ -230,10 +237,44 @@ func Gone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// says reports whether a fleet's file has a name, as far as can be told.
+// says reports whether a fleet's file, to which the state of that name belongs, has the
+// name, as far as can be told.
 func says(path, name string) bool {
 	f, err := config.Load(path)
-	return err != nil || f.Name == name
+	return err != nil || !f.Named || f.Name == name
+}
+
+// isOneFile reports whether a path leads to a fleet's file at present.
+func isOneFile(path string, f *config.Fleet) bool {
+	return samePlace(path, f.Path) || !f.Relative && sameFile(path, f.Path)
+}
+
+// isOf reports whether the state in dir, which has another path as its owner, is that of a
+// fleet's file all the same.
+func (o owner) isOf(f *config.Fleet, dir string) bool {
+	return isOneFile(o.File, f) || !o.Typed && wasTyped(f, dir)
+}
+
+// wasTyped reports whether a version that followed the links on a file's path has run the
+// fleet by the path that it has now: it kept that only in the agents' directories.
+func wasTyped(f *config.Fleet, stateDir string) bool {
+	return slices.ContainsFunc(f.Agents, func(a *config.Agent) bool {
+		o := OriginOf(a)
+		return o.File == f.Path && o.StateDir == stateDir
+	})
+}
+
+// samePlace reports whether two paths name one file in one folder. (A link to a file is
+// another one where its paths begin at its folder.)
+func samePlace(a, b string) bool {
+	return filepath.Base(a) == filepath.Base(b) && sameFile(filepath.Dir(a), filepath.Dir(b))
+}
+
+// isBehind reports whether a path is where the links on another one lead, which may
+// change: the other one is the file's name.
+func isBehind(path, link string) bool {
+	real, err := filepath.EvalSymlinks(filepath.Dir(link))
+	return err == nil && path == filepath.Join(real, filepath.Base(link))
 }
 
 func sameFile(a, b string) bool {

@@ -49,7 +49,7 @@ func (p *Plan) moved(path string) ([]*record, error) {
 	looked := 0
 	for i, dir := range append([]string{p.stateDir}, state.Beside(p.stateDir)...) {
 		of := owner.Of(dir)
-		if i > 0 && (of == "" || strange(of, owner.Of(p.stateDir))) {
+		if i > 0 && (of == "" || strange(of, "", p.stateDir)) {
 			continue // of a fleet that has not moved
 		}
 		kept, err := os.ReadDir(filepath.Join(dir, "applied"))

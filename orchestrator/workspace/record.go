@@ -105,7 +105,7 @@ func records(stateDir, file string) ([]*record, error) {
 			return nil, err
 		}
 		for _, r := range found {
-			if i == 0 && !strange(r.File, file) || r.File == file {
+			if i == 0 && !strange(r.File, file, dir) || r.File == file || i > 0 && r.File != "" && owner.IsOf(dir, r.File) && owner.IsOf(dir, file) {
 				all = append(all, r)
 			}
 		}
@@ -116,9 +116,11 @@ func records(stateDir, file string) ([]*record, error) {
 	return all, nil
 }
 
-// strange reports whether by is the file of another fleet than file, and still
-// exists: what it has applied does not concern us.
-func strange(by, file string) bool { return by != "" && by != file && !owner.Gone(by) }
+// strange reports whether by is the file of another fleet than file, whose state is in
+// stateDir, and still exists: what it has applied does not concern us.
+func strange(by, file, stateDir string) bool {
+	return by != "" && by != file && !owner.IsOf(stateDir, by) && !owner.Gone(by)
+}
 
 // recordsIn lists the records in a state directory, without the originals.
 func recordsIn(stateDir string) ([]*record, error) {

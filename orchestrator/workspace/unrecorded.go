@@ -50,7 +50,7 @@ func (p *Plan) planUnrecorded(declared *config.Agent, file string) error {
 // since, or "".
 func (p *Plan) another(path, file string) string {
 	for _, o := range p.others(path) {
-		if strange(o.File, file) {
+		if strange(o.File, file, p.stateDir) {
 			return o.File
 		}
 	}

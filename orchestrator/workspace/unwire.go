@@ -87,10 +87,7 @@ func (s Step) at(done, of int, agent string) {
 // which dir is ""). The directories are those in which something was applied, and
 // those of agents.
 func unwirings(f *config.Fleet, stateDir string, agents []*config.Agent, step Step, chosen func(name, dir string) bool) ([]*Plan, error) {
-	file, err := owner.FileOf(f.Path)
-	if err != nil {
-		return nil, err
-	}
+	file := f.Path
 	all, err := records(stateDir, file)
 	if err != nil {
 		return nil, err
