@@ -132,16 +132,13 @@ func TestWhatAnotherClockHasLeft(t *testing.T) {
 		who := memory.Identities{}.Follow(r.fleet.Agents, time.Now()).Declared()
 		ahead := time.Now().Add(7 * 365 * 24 * time.Hour)
 		id := account.Of([]string{"ANTHROPIC_API_KEY=another"})
-		err := memory.KeepHold(state, who["asks"].Key, memory.Hold{Since: ahead, Held: memory.Held{Why: "the client asks", Answers: "the same"}, Definition: memory.DefinitionOf(r.agent("asks"))})
 		storetest.Write(t, state, func(c *store.Change) error {
 			return errors.Join(
+				memory.KeepHold(c, who["asks"].Key, memory.Hold{Since: ahead, Held: memory.Held{Why: "the client asks", Answers: "the same"}, Definition: memory.DefinitionOf(r.agent("asks"))}),
 				memory.KeepPause(c, who["pause"].Key, memory.Paused{Since: ahead, Until: ahead.Add(time.Hour)}),
 				account.Keep(c, map[account.ID]account.Kept{id: {Until: ahead.Add(time.Hour), Since: ahead, Source: account.ByStatusLine, Reason: "its limit"}}),
 			)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		stop := r.run()
 		defer stop()
 		all := []string{"pause", "limit", "asks"}

@@ -1,11 +1,13 @@
 package orchestrator
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/store"
 )
 
 // holds is what is saved of agents' holds for the next run.
@@ -37,18 +39,15 @@ func (h *holds) keep(m *member) {
 	h.mu.Lock()
 	key, hold := m.key, m.hold
 	h.mu.Unlock()
-	if err := memory.KeepHold(h.opt.StateDir, key, hold); err != nil {
-		h.log.Warn(err.Error(), "agent", m.Name)
+	err := h.opt.Store.Write(context.Background(), func(c *store.Change) error { return memory.KeepHold(c, key, hold) })
+	if err != nil {
+		h.log.Warn("cannot keep whether the agent is held", "agent", m.Name, "err", err)
 	}
 }
 
 // goOn holds the members that an earlier run held, if they are declared as they
 // were then.
-func (h *holds) goOn() {
-	kept, err := memory.ReadHolds(h.opt.StateDir)
-	if err != nil {
-		h.log.Warn("cannot tell which agents were held; they are tried again", "err", err)
-	}
+func (h *holds) goOn(kept map[string]memory.Hold) {
 	for _, m := range h.fleet.members {
 		was, held := kept[m.key]
 		if !held {

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -12,7 +11,10 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // TestACrashLoopIsHeldInTheNextRunToo: a restart of the scheduler spent all the
@@ -21,18 +23,15 @@ import (
 func TestACrashLoopIsHeldInTheNextRunToo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		between func(r *rig, hold string)
+		between func(r *rig)
 		held    bool
 	}{
-		"nothing changed":            {func(*rig, string) {}, true},
-		"it stands elsewhere":        {func(r *rig, _ string) { r.agent("a").Line = 7; r.agent("a").File = "/moved.yaml" }, true},
-		"a write was cut off":        {func(r *rig, hold string) { r.put(hold+".tmp", `{"wh`) }, true},
-		"another agent is damaged":   {func(r *rig, hold string) { r.put(filepath.Join(filepath.Dir(hold), "b.json"), `{`) }, true},
-		"another definition":         {func(r *rig, _ string) { r.agent("a").MaxEntry++ }, false},
-		"killed before it was kept":  {func(r *rig, hold string) { r.remove(hold) }, false},
-		"damaged":                    {func(r *rig, hold string) { r.put(hold, `{"why":`) }, false},
-		"resumed":                    {func(r *rig, _ string) { r.resumedInARunBetween() }, false},
-		"removed, and declared anew": {func(r *rig, _ string) { r.ranWithout("a") }, true},
+		"nothing changed":            {func(*rig) {}, true},
+		"it stands elsewhere":        {func(r *rig) { r.agent("a").Line = 7; r.agent("a").File = "/moved.yaml" }, true},
+		"another definition":         {func(r *rig) { r.agent("a").MaxEntry++ }, false},
+		"killed before it was kept":  {func(r *rig) { r.forgetHolds() }, false},
+		"resumed":                    {func(r *rig) { r.resumedInARunBetween() }, false},
+		"removed, and declared anew": {func(r *rig) { r.ranWithout("a") }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,8 +45,7 @@ func TestACrashLoopIsHeldInTheNextRunToo(t *testing.T) {
 				before := r.state("a")
 				stop()
 				tries := len(r.started("a"))
-				const hold = "state/holds/a.json"
-				c.between(r, hold)
+				c.between(r)
 				r.send("b", 1)
 				began := len(r.started("a"))
 				stop = r.run()
@@ -67,10 +65,10 @@ func TestACrashLoopIsHeldInTheNextRunToo(t *testing.T) {
 				if _, err := r.s.Resume("a"); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := os.Stat(filepath.Join(r.dir, hold)); err == nil {
-					t.Error("the hold is there after it was resumed")
-				}
 				r.sleep(time.Minute)
+				if all := r.holds(); len(all) > 0 {
+					t.Errorf("the hold is there after it was resumed: %v", all)
+				}
 				if a := r.state("a"); a.State != Idle || a.Acknowledged != 1 {
 					t.Errorf("resumed: %+v", a)
 				}
@@ -93,7 +91,7 @@ func TestWhatEndsByItselfIsNotKept(t *testing.T) {
 		r.sleep(20 * time.Minute)
 		r.want("b", Held)
 		stop()
-		if all, err := os.ReadDir(filepath.Join(r.dir, "state", "holds")); err == nil {
+		if all := r.holds(); len(all) > 0 {
 			t.Errorf("kept: %v", all)
 		}
 	})
@@ -138,7 +136,7 @@ func TestAQuestionOnTheScreenIsKnownToTheNextRun(t *testing.T) {
 				if a := r.state("a"); len(r.started("a")) != 2 || a.Acknowledged != 1 {
 					t.Errorf("%+v, started %v", a, r.started("a"))
 				}
-				if all, _ := os.ReadDir(filepath.Join(r.dir, "state", "holds")); len(all) > 0 {
+				if all := r.holds(); len(all) > 0 {
 					t.Errorf("kept: %v", all)
 				}
 			})
@@ -167,17 +165,29 @@ func TestAnotherDefinitionEndsTheHoldForGood(t *testing.T) {
 		if n := len(r.journal(journal.Ended)); n != 2 {
 			t.Errorf("%d sessions", n)
 		}
-		if _, err := os.Stat(filepath.Join(r.dir, "state", "holds", "a.json")); err == nil {
-			t.Error("the hold is kept")
+		if all := r.holds(); len(all) > 0 {
+			t.Errorf("the hold is kept: %v", all)
 		}
 	})
 }
 
-func (r *rig) remove(name string) {
+// holds are those that are kept for the next run.
+func (r *rig) holds() map[string]memory.Hold {
 	r.t.Helper()
-	if err := os.Remove(filepath.Join(r.dir, name)); err != nil {
+	all, err := store.Ask(r.t.Context(), filepath.Join(r.dir, "state"), memory.ReadHolds)
+	if err != nil {
 		r.t.Fatal(err)
 	}
+	return all
+}
+
+// forgetHolds is as if the run before had been killed before it kept any.
+func (r *rig) forgetHolds() {
+	r.t.Helper()
+	if all := r.holds(); len(all) != 1 {
+		r.t.Errorf("kept: %v", all)
+	}
+	storetest.Write(r.t, filepath.Join(r.dir, "state"), func(c *store.Change) error { return memory.KeepHold(c, "a", memory.Hold{}) })
 }
 
 // resumedInARunBetween resumes agent a in a run that ends before it has failed

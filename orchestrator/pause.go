@@ -58,7 +58,7 @@ func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
 	if err := attempts.Forget(s.opt.StateDir, these...); err != nil {
 		return nil, err
 	}
-	return s.toEach("resume", names, resumed, func(m *member, now time.Time) {
+	return s.toEach("resume", names, memory.Resume, func(m *member, now time.Time) {
 		m.wakeCheck()
 		left := m.Describe().LeavesRoom
 		if m.Resume(now) {
@@ -71,9 +71,6 @@ func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
 		}
 	})
 }
-
-// resumed keeps that an agent is not paused any more.
-func resumed(c *store.Change, key string) error { return memory.KeepPause(c, key, memory.Paused{}) }
 
 // SessionOf returns the agent whose session a process belongs to, or "": a process
 // that does not descend from one of our shims belongs to none, whatever its
@@ -158,7 +155,7 @@ func PauseStopped(f *config.Fleet, stateDir string, length time.Duration, names 
 // say (status.AgentState.Stays). Its errors are those of PauseStopped.
 func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
 	agents, now := chosen(f, names), time.Now()
-	if err := stopped(f, stateDir, agents, journal.Event{At: now, Kind: journal.Resumed}, resumed); err != nil {
+	if err := stopped(f, stateDir, agents, journal.Event{At: now, Kind: journal.Resumed}, memory.Resume); err != nil {
 		return nil, err
 	}
 	var these []string

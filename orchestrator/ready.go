@@ -90,6 +90,10 @@ func (s *Scheduler) inherit() error {
 	if err != nil {
 		return err
 	}
+	held, err := store.Get(context.Background(), s.opt.Store.Reader, memory.ReadHolds)
+	if err != nil {
+		return err
+	}
 	parked, err := store.Get(context.Background(), s.opt.Store.Reader, account.Read)
 	if err != nil {
 		return fmt.Errorf("cannot read until when accounts are parked: %w", err)
@@ -108,6 +112,6 @@ func (s *Scheduler) inherit() error {
 			m.WasPaused(pauses.Of(m.key, now))
 		})
 	}
-	s.holds.goOn()
+	s.holds.goOn(held)
 	return nil
 }

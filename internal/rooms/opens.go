@@ -66,7 +66,6 @@ var openers = map[string]string{
 	"orchestrator/ledger/demand.go":        stateDir,
 	"orchestrator/ledger/moved.go":         stateDir,
 	"orchestrator/ledger/text.go":          stateDir,
-	"orchestrator/memory/holds.go":         stateDir,
 	"orchestrator/proof/note.go":           stateDir,
 	"orchestrator/session/leftover.go":     stateDir,
 	"orchestrator/session/hooks.go":        stateDir,

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"heartbeat/hook/durable"
@@ -27,24 +28,26 @@ import (
 // Folder is where files are moved to that were taken over, in the state directory.
 const Folder = "before-store"
 
-// old is a file that an earlier version kept.
+// old is a file that an earlier version kept, or a folder of files KEY.json.
 type old struct {
 	file string // in the state directory
-	// take puts what it says into the store.
+	// take puts what it says into the store; each what a file of the folder says.
 	take func(c *store.Change, data []byte) error
+	each func(c *store.Change, key string, data []byte) error
 	// lost is what is not known where the file is damaged.
 	lost string
 }
 
 // all are the files that are taken over.
 var all = []old{
-	{"page/orders.json", orders, "what people have ordered by the page in the last day: a form that is sent again is carried out again"},
-	{"journal.1.jsonl", events, "what happened in the past"},
-	{"journal.2.jsonl", events, "what happened in the past"},
-	{"journal.jsonl", events, "what happened in the past"},
-	{"identities.json", identities, "who the agents are: each is known by its name now"},
-	{"paused.json", pauses, "which agents are paused: all of them run"},
-	{"accounts.json", accounts, "until when accounts are parked: each is asked once more"},
+	{file: "page/orders.json", take: orders, lost: "what people have ordered by the page in the last day: a form that is sent again is carried out again"},
+	{file: "journal.1.jsonl", take: events, lost: "what happened in the past"},
+	{file: "journal.2.jsonl", take: events, lost: "what happened in the past"},
+	{file: "journal.jsonl", take: events, lost: "what happened in the past"},
+	{file: "identities.json", take: identities, lost: "who the agents are: each is known by its name now"},
+	{file: "paused.json", take: pauses, lost: "which agents are paused: all of them run"},
+	{file: "holds", each: hold, lost: "why an agent is held: it is tried again"},
+	{file: "accounts.json", take: accounts, lost: "until when accounts are parked: each is asked once more"},
 }
 
 // maxFile limits what is read, in bytes.
@@ -124,38 +127,86 @@ var errDamaged = errors.New("it is damaged")
 
 func (o old) adopt(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	path := filepath.Join(s.Dir(), o.file)
-	data, err := durable.Read(path, maxFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	damaged := errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge)
-	if err != nil && !damaged {
-		return err
-	}
-	again := false
-	if !damaged {
-		again, err = o.takeOnce(ctx, s, data)
-	}
-	switch {
-	case damaged, errors.Is(err, errDamaged):
+	damaged := func(path string, err error) {
 		log.Warn("a file of the version before is damaged; heartbeat goes on without it", "file", path, "err", err, "lost", o.lost)
-	case err != nil:
+	}
+	again, err := false, error(nil)
+	if o.each != nil {
+		again, err = o.takeFolder(ctx, s, path, damaged)
+	} else {
+		again, err = o.takeFile(ctx, s, path, damaged)
+	}
+	if err != nil {
 		return err
-	case again:
+	}
+	if again {
 		log.Warn("a file of an earlier version of heartbeat is not used any more, so it was moved", "file", path, "to", filepath.Join(s.Dir(), Folder))
 	}
 	return o.setAside(s.Dir())
 }
 
-// takeOnce puts what the file says into the store, unless that was done before.
-func (o old) takeOnce(ctx context.Context, s *store.Store, data []byte) (again bool, err error) {
+// takeFile takes a file, unless it was taken before.
+func (o old) takeFile(ctx context.Context, s *store.Store, path string, damaged func(string, error)) (again bool, err error) {
+	data, err := readFile(path)
+	if err == nil {
+		again, err = o.takeOnce(ctx, s, func(c *store.Change) error { return o.take(c, data) })
+	}
+	if errors.Is(err, errDamaged) {
+		damaged(path, err)
+		err = nil
+	}
+	return again, err
+}
+
+// takeFolder takes all files of a folder, unless they were taken before.
+func (o old) takeFolder(ctx context.Context, s *store.Store, path string, damaged func(string, error)) (again bool, err error) {
+	files, err := os.ReadDir(path)
+	if err != nil {
+		return false, err
+	}
+	return o.takeOnce(ctx, s, func(c *store.Change) error {
+		for _, f := range files {
+			key, ok := strings.CutSuffix(f.Name(), ".json")
+			if !ok || strings.HasPrefix(key, ".") {
+				continue // a writer that died left it
+			}
+			file := filepath.Join(path, f.Name())
+			data, err := readFile(file)
+			if err == nil {
+				err = o.each(c, key, data)
+			}
+			switch {
+			case errors.Is(err, errDamaged):
+				damaged(file, err)
+			case err != nil:
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// readFile reads a file; the error is errDamaged for what no version has written.
+func readFile(path string) ([]byte, error) {
+	data, err := durable.Read(path, maxFile)
+	if errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return data, err
+}
+
+// takeOnce has take put something into the store, unless that was done before.
+func (o old) takeOnce(ctx context.Context, s *store.Store, take func(*store.Change) error) (again bool, err error) {
 	err = s.Write(ctx, func(c *store.Change) error {
 		var err error
 		again, err = c.One(`SELECT at FROM adopted WHERE file = $1`, []any{o.file}, new(int64))
 		if err != nil || again {
 			return err
 		}
-		if err := o.take(c, data); err != nil {
+		if err := take(c); err != nil {
 			return err
 		}
 		_, err = c.Do(`INSERT INTO adopted (file, at) VALUES ($1, $2)`, o.file, time.Now().UnixMilli())

@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -61,6 +62,7 @@ func (l *lab) is(there bool, name string) {
 // is damaged.
 func TestEachFileIsTakenOnce(t *testing.T) {
 	t.Parallel()
+	files := map[string]string{"holds": "holds/a.json"} // one of a folder
 	whole := map[string]struct{ text, count string }{
 		"page/orders.json": {
 			`[{"key":"t 0-AAAAAAAAAAAAAAAAAAAAAAAAAA pause a","at":"2026-11-01T10:00:00Z","done":true,"answer":"paused"}, null]`,
@@ -78,6 +80,10 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 			`SELECT COUNT(*) FROM pauses WHERE agent = 'a' AND trigger = '' AND since = 1793527200000 AND until = 0 AND by_agent = ''
 				AND EXISTS (SELECT 1 FROM pauses WHERE agent = 'b' AND until = since + 3600000 AND by_agent = 'a')`,
 		},
+		"holds": {
+			`{"since":"2026-11-01T10:00:00Z","why":"4 failures","fix":"do","answers":"aa","definition":"dd"}`,
+			`SELECT COUNT(*) FROM holds WHERE agent = 'a' AND since = 1793527200000 AND why = '4 failures' AND fix = 'do' AND answers = 'aa' AND definition = 'dd'`,
+		},
 		"accounts.json": {
 			`{"login abc": {"until":"2026-11-01T10:00:00Z","since":"2026-11-01T09:00:00Z","source":"status-line","reason":"why","limits":{"five_hour":{"used":100,"resets":"2026-11-01T10:00:00Z"}}}}`,
 			`SELECT COUNT(*) FROM accounts WHERE account = 'login abc' AND until = 1793527200000 AND since = until - 3600000 AND source = 'status-line' AND reason = 'why' AND five_hour_used = 100 AND five_hour_resets = until AND seven_day_resets = 0`,
@@ -90,15 +96,16 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 			if !ok {
 				t.Fatal("no example of it")
 			}
+			file := cmp.Or(files[o.file], o.file)
 			l := newLab(t)
-			l.put(o.file, w.text)
+			l.put(file, w.text)
 			l.adopt()
 			if n := l.count(w.count); n != 1 || l.log.Len() > 0 {
 				t.Errorf("%d rows, want 1\n%s", n, &l.log)
 			}
 			l.is(false, o.file)
 			l.is(true, filepath.Join(Folder, o.file))
-			l.put(o.file, w.text) // an earlier version has run again
+			l.put(file, w.text) // an earlier version has run again
 			l.adopt()
 			if n := l.count(w.count); n != 1 || !strings.Contains(l.log.String(), "not used any more") {
 				t.Errorf("%d rows, want 1\n%s", n, &l.log)
@@ -106,7 +113,7 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 			l.is(true, filepath.Join(Folder, o.file+".1"))
 
 			l = newLab(t)
-			l.put(o.file, `{"cut`)
+			l.put(file, `{"cut`)
 			l.adopt()
 			l.is(true, filepath.Join(Folder, o.file))
 			if !strings.Contains(l.log.String(), "is damaged") || !strings.Contains(l.log.String(), "lost=") {

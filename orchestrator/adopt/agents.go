@@ -42,3 +42,15 @@ func pauses(c *store.Change, data []byte) error {
 	}
 	return nil
 }
+
+// hold is why an agent is held, by its key.
+func hold(c *store.Change, key string, data []byte) error {
+	var h struct {
+		Since                         time.Time
+		Why, Fix, Answers, Definition string
+	}
+	if err := read(data, &h); err != nil {
+		return err
+	}
+	return memory.KeepHold(c, key, memory.Hold{Since: h.Since, Held: memory.Held{Why: h.Why, Fix: h.Fix, Answers: h.Answers}, Definition: h.Definition})
+}

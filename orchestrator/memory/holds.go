@@ -1,37 +1,32 @@
 package memory
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
 )
 
 // Hold is why no session of an agent is started, by this run and the next ones,
-// until a person resumes it or its definition changes: holds/KEY.json in the state
-// directory.
+// until a person resumes it or its definition changes.
 type Hold struct {
-	Since time.Time `json:"since"`
+	Since time.Time
 	Held
 	// Definition is that of the agent when it failed; see DefinitionOf.
-	Definition string `json:"definition"`
+	Definition string
 }
 
 // Held is why an agent is held; the zero value: it is not.
 type Held struct {
-	Why string `json:"why"`
+	Why string
 	// Fix is what to change first, where that is known.
-	Fix string `json:"fix,omitempty"`
+	Fix string
 	// Answers, if not "", were in place when a session's client asked a person at its start.
 	// Then the hold also ends when they have changed, or at the next try.
-	Answers string `json:"answers,omitempty"`
+	Answers string
 }
 
 // DefinitionOf returns a hash that changes with an agent's definition. It also changes if a new
@@ -45,46 +40,35 @@ func DefinitionOf(a *config.Agent) string {
 	return hashOf(string(data), hashOfAll(a.Triggers))
 }
 
-func holdPath(stateDir, key string) string { return filepath.Join(stateDir, "holds", key+".json") }
-
-// KeepHold saves why the agent with a key is held. Without a Why it is not held.
-func KeepHold(stateDir, key string, h Hold) error {
-	path := holdPath(stateDir, key)
-	if h.Why == "" {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("cannot forget that the agent was held: %w", err)
-		}
-		return nil
+// KeepHold keeps why the agent with a key is held. Without a Why it is not held.
+func KeepHold(c *store.Change, key string, h Hold) error {
+	if _, err := c.Do(`DELETE FROM holds WHERE agent = $1`, key); err != nil || h.Why == "" {
+		return err
 	}
-	if err := state.Save(path, h); err != nil {
-		return fmt.Errorf("cannot remember that the agent is held: %w", err)
-	}
-	return nil
+	_, err := c.Do(`INSERT INTO holds (agent, since, why, fix, answers, definition) VALUES ($1, $2, $3, $4, $5, $6)`,
+		key, store.Millis(h.Since), h.Why, h.Fix, h.Answers, h.Definition)
+	return err
 }
 
-// ReadHolds returns, by key, the agents that were held when their last run ended. With an error it
-// returns those that can be read.
-func ReadHolds(stateDir string) (map[string]Hold, error) {
-	files, err := os.ReadDir(filepath.Dir(holdPath(stateDir, "")))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read which agents are held: %w", err)
-	}
-	var errs []error
+// ReadHolds returns, by key, the agents that were held when their last run ended.
+func ReadHolds(v *store.View) (map[string]Hold, error) {
 	holds := map[string]Hold{}
-	for _, f := range files {
-		key, ok := strings.CutSuffix(f.Name(), ".json")
-		if !ok || strings.HasPrefix(key, ".") {
-			continue
-		}
+	err := v.Each(`SELECT agent, since, why, fix, answers, definition FROM holds`, nil, func(scan store.Scan) error {
+		var key string
 		var h Hold
-		if err := state.Load(holdPath(stateDir, key), &h); err != nil {
-			errs = append(errs, err)
-		} else if h.Why != "" {
-			holds[key] = h
-		}
+		var since int64
+		err := scan(&key, &since, &h.Why, &h.Fix, &h.Answers, &h.Definition)
+		h.Since = store.Time(since)
+		holds[key] = h
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell which agents were held: %w", err)
 	}
-	return holds, errors.Join(errs...)
+	return holds, nil
+}
+
+// Resume ends the pause of the agent with a key, and its hold.
+func Resume(c *store.Change, key string) error {
+	return cmp.Or(KeepPause(c, key, Paused{}), KeepHold(c, key, Hold{}))
 }

@@ -108,7 +108,7 @@ func forget(c *store.Change, stateDir, key string) error {
 	if ledger.Forget(stateDir, key) != nil {
 		return nil
 	}
-	for _, statement := range []string{`DELETE FROM agents WHERE agent = $1`, `DELETE FROM pauses WHERE agent = $1`} {
+	for _, statement := range []string{`DELETE FROM agents WHERE agent = $1`, `DELETE FROM pauses WHERE agent = $1`, `DELETE FROM holds WHERE agent = $1`} {
 		if _, err := c.Do(statement, key); err != nil {
 			return fmt.Errorf("cannot forget agent %q, which is gone: %w", key, err)
 		}

@@ -6,9 +6,8 @@
 // identified by its directory, or else by its name. Each has a permanent key, under
 // which its things are kept and which tells its fires from others in the inbox.
 //
-// The identities are in the fleet's store. The rest of the memory is in the state directory:
-// paused.json, triggers/KEY.json for each agent whose triggers have something to remember, and
-// holds/KEY.json for each agent that is held.
+// Identities, pauses and holds are in the fleet's store, what triggers remember is in the state
+// directory: triggers/KEY.json for each agent whose triggers have something to remember.
 package memory
 
 import (
