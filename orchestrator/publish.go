@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // writeFiles writes what others read until the function that it returns is called,
@@ -32,6 +33,9 @@ func (s *Scheduler) Snapshot() []status.AgentState {
 	}
 	return all
 }
+
+// StoreTroubles are what is wrong with the fleet's store.
+func (s *Scheduler) StoreTroubles() []store.Trouble { return s.opt.Store.Troubles() }
 
 // Stopping says how far the run is with its end; nil: nobody asked for it.
 func (s *Scheduler) Stopping() *status.Stopping {

@@ -14,6 +14,7 @@ import (
 	"heartbeat/orchestrator/notify"
 	"heartbeat/orchestrator/oldqueue"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 type doctorCmd struct {
@@ -126,19 +127,23 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 	}
 	var scheduler *doctor.Scheduler
 	var addresses []status.Door
+	var troubles []store.Trouble
 	runs := whoRuns(ctx, fleet, stateDir)
 	switch {
 	case runs.live != nil:
 		scheduler = &doctor.Scheduler{PID: runs.live.PID, Started: runs.live.Started, Agents: runs.live.Agents}
-		addresses = runs.live.Doors
+		addresses, troubles = runs.live.Doors, runs.live.Store
 		scheduler.OtherProgram = otherProgram(runs.live.Run)
 	case runs.err != nil:
 		a.warn(runs.err.Error())
 	case runs.mute == nil && runs.begun.IsZero():
 		addresses = doors.Foresee(fleet.Listen)
 	}
+	if runs.live == nil {
+		troubles = store.Examine(ctx, stateDir, time.Now())
+	}
 	return doctor.Look{
-		Scheduler: scheduler, Mute: runs.mute, LastRun: runs.ended, Doors: addresses, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
+		Scheduler: scheduler, Mute: runs.mute, LastRun: runs.ended, Doors: addresses, Store: troubles, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
 		OldQueues: oldqueue.Waiting(stateDir, fleet.Agents),
 		Budgets:   status.BudgetsOf(fleet, stateDir, time.Now()), FileWarnings: fleet.Warnings, Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
 	}, nil

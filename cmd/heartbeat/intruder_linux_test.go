@@ -254,7 +254,7 @@ func (s *siege) unharmed() {
 
 // What of a fleet's state directory is opened by a program of ours.
 var intrudedState = []string{
-	"heartbeat.db", "heartbeat.lock", "journal.jsonl", "journal.1.jsonl", "owner.json", "identities.json", "paused.json", "applied", "live/left.json",
+	"heartbeat.lock", "journal.jsonl", "journal.1.jsonl", "owner.json", "identities.json", "paused.json", "applied", "live/left.json",
 	"agents/good.json", "conversations/good.json", "triggers/good.json", ".apply-lock",
 }
 
@@ -275,7 +275,8 @@ func TestWhateverStandsInPlaceOfTheState(t *testing.T) {
 					state = filepath.Join(base, "fleet")
 				}
 			}
-			for _, rel := range intrudedState {
+			replace := func(rel string) {
+				t.Helper()
 				path := filepath.Join(state, rel)
 				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 					t.Fatal(err)
@@ -287,11 +288,23 @@ func TestWhateverStandsInPlaceOfTheState(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			for _, rel := range intrudedState {
+				replace(rel)
+			}
 			s.within("send", "good", "meanwhile")
 			for _, command := range []string{"status", "doctor", "validate", "diff", "events", "history", "next", "apply", "pause good", "resume good", "trigger good", "reload", "logs good", "screen good"} {
 				s.within(strings.Fields(command)...)
 			}
-			s.ends(r)
+			replace("heartbeat.db")
+			select {
+			case <-r.done: // it can keep nothing any more
+			case <-time.After(patience):
+				t.Error("the run goes on without its store")
+				s.ends(r)
+			}
+			for _, command := range []string{"status", "doctor", "events", "history", "pause good", "resume good", "backup"} {
+				s.within(strings.Fields(command)...)
+			}
 			s.within("run", "--once", "--once-timeout", "2s")
 			if names, err := os.ReadDir(s.victim); err != nil || len(names) != 1 || s.get("victim/precious") != "precious" {
 				t.Errorf("the victim holds %v (%v)", names, err)

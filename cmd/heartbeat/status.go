@@ -18,6 +18,7 @@ import (
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -136,6 +137,9 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet, declared
 // queues that none of the declared agents has, and which of their logins end soon.
 func beside(all *status.Fleet, stateDir string, declared []*config.Agent, now time.Time) {
 	all.Untold, all.Unpinged = notify.Untold(stateDir, now), notify.Unpinged(stateDir, now)
+	if all.Scheduler == nil {
+		all.Store = store.Examine(context.Background(), stateDir, now)
+	}
 	all.OldQueues, all.Logins = oldqueue.Waiting(stateDir, declared), preflight.EndingLogins(declared, os.Environ(), now)
 }
 

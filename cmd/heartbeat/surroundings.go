@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -81,6 +82,14 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 	r.beside, end = context.WithCancel(ctx)
 	defer r.parts.Wait()
 	defer end()
+	ctx, endFor := context.WithCancelCause(ctx)
+	defer endFor(nil)
+	r.parts.Go(func() {
+		if err := r.store.Watch(r.beside, a.log); err != nil {
+			a.log.Error("the run ends, because it can keep nothing any more")
+			endFor(err)
+		}
+	})
 	// By then ctx is what signals end, and there is a file.
 	r.s, err = r.scheduler(func() { r.ready(ctx) })
 	if err != nil {
@@ -106,6 +115,9 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.manager.Stopping()
 	})
 	sum, err = r.s.Run(ctx)
+	if lost, is := errors.AsType[*store.LostError](context.Cause(ctx)); is && err == nil {
+		err = lost
+	}
 	r.known.End(r.endOf(ctx, sum, err))
 	r.tale.finish()
 	asked = ctx.Err() != nil

@@ -91,7 +91,7 @@ func (w *web) live() *status.Live {
 	}
 	run := w.run
 	run.Stopping, run.Unloaded = s.Stopping(), s.Unloaded()
-	return &status.Live{Run: run, Doors: s.Doors(), Agents: s.Snapshot()}
+	return &status.Live{Run: run, Doors: s.Doors(), Store: w.store.Troubles(), Agents: s.Snapshot()}
 }
 
 // Fleet implements webpage.Read: what `heartbeat status -o json` says.

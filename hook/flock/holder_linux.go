@@ -2,7 +2,9 @@ package flock
 
 import (
 	"bufio"
+	"iter"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,36 +15,63 @@ import (
 // (btrfs) reports other device numbers to stat(2). The kernel lists locks in
 // /proc/locks (proc_locks(5)).
 func Holder(path string) int {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return 0
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0
-	}
-	f, err := os.Open("/proc/locks")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	device := strconv.FormatUint(major(st.Dev), 16) + ":" + strconv.FormatUint(minor(st.Dev), 16)
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		// 1: FLOCK  ADVISORY  WRITE 707 00:13:7390 0 EOF
-		w := strings.Fields(lines.Text())
-		if len(w) < 6 || w[1] != "FLOCK" || w[3] != "WRITE" {
-			continue
-		}
-		pid, err := strconv.Atoi(w[4])
-		at := strings.LastIndexByte(w[5], ':')
-		if err != nil || pid <= 0 || at < 0 || w[5][at+1:] != strconv.FormatUint(st.Ino, 10) {
-			continue
-		}
-		if unpadded(w[5][:at]) == device {
+	for pid, w := range locks(path) {
+		if w[1] == "FLOCK" && w[3] == "WRITE" {
 			return pid
 		}
 	}
 	return 0
+}
+
+// Lockers returns the processes that have something of the bytes of a file from the one to
+// the other locked (fcntl(2), F_SETLK), as far as that is known; see Holder.
+func Lockers(path string, from, to uint64) (pids []int) {
+	for pid, w := range locks(path) {
+		first, err := strconv.ParseUint(w[6], 10, 64)
+		if err != nil || w[1] != "POSIX" || first > to || slices.Contains(pids, pid) {
+			continue
+		}
+		if last, err := strconv.ParseUint(w[7], 10, 64); err == nil && last < from { // to its end: EOF
+			continue
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// locks are those of a file, as the kernel lists them, by their processes.
+func locks(path string) iter.Seq2[int, []string] {
+	return func(yield func(int, []string) bool) {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return
+		}
+		f, err := os.Open("/proc/locks")
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		device := strconv.FormatUint(major(st.Dev), 16) + ":" + strconv.FormatUint(minor(st.Dev), 16)
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			// 1: FLOCK  ADVISORY  WRITE 707 00:13:7390 0 EOF
+			w := strings.Fields(lines.Text())
+			if len(w) < 8 {
+				continue
+			}
+			pid, err := strconv.Atoi(w[4])
+			at := strings.LastIndexByte(w[5], ':')
+			if err != nil || pid <= 0 || at < 0 || w[5][at+1:] != strconv.FormatUint(st.Ino, 10) || unpadded(w[5][:at]) != device {
+				continue
+			}
+			if !yield(pid, w) {
+				return
+			}
+		}
+	}
 }
 
 // unpadded removes the leading zeros of 00:13.

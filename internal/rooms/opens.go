@@ -48,7 +48,7 @@ var openers = map[string]string{
 	"orchestrator/doctor/machine_linux.go": kernel,
 	"cmd/heartbeat/version.go":             kernel,
 	"orchestrator/lastrun/memory.go":       kernel,
-	"orchestrator/store/file_linux.go":     "/etc/machine-id, which is the administrator's",
+	"orchestrator/store/file_linux.go":     "/etc/machine-id, which is the administrator's, and the kernel's files",
 	"ptyrun/brand_linux.go":                kernel,
 	"ptyrun/group_linux.go":                kernel,
 	"ptyrun/peer/far_linux.go":             kernel,

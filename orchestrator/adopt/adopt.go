@@ -26,7 +26,7 @@ import (
 )
 
 // Folder is where files are moved to that were taken over, in the state directory.
-const Folder = "before-store"
+const Folder = store.Former
 
 // old is a file that an earlier version kept, or a folder of files KEY.json.
 type old struct {

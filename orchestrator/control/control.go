@@ -17,6 +17,7 @@ import (
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // Scheduler is what the server needs of a running fleet.
@@ -52,6 +53,8 @@ type Scheduler interface {
 	LookLater()
 	// Reload loads the fleet's file again and returns what that changes.
 	Reload() (*orchestrator.Plan, error)
+	// StoreTroubles are what is wrong with the fleet's store.
+	StoreTroubles() []store.Trouble
 	// Unloaded says what a reload would change, or why it would fail; nil: nothing.
 	Unloaded() *status.Unloaded
 }

@@ -23,6 +23,7 @@ import (
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // fleet stands in for a scheduler and notes what it is asked.
@@ -39,6 +40,8 @@ func (f *fleet) NoteAnswered(agent string, text foreign.Text) {
 	f.asked = append(f.asked, "note "+agent+": "+text.String())
 }
 func (f *fleet) Doors() []status.Door { return nil }
+
+func (f *fleet) StoreTroubles() []store.Trouble { return nil }
 
 func (*fleet) Unloaded() *status.Unloaded { return nil }
 

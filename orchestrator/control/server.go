@@ -243,7 +243,7 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		now := run
 		now.Stopping, now.Unloaded = s.Stopping(), s.Unloaded()
-		reply(w, http.StatusOK, status.Live{Run: now, Doors: s.Doors(), Agents: s.Snapshot()})
+		reply(w, http.StatusOK, status.Live{Run: now, Doors: s.Doors(), Store: s.StoreTroubles(), Agents: s.Snapshot()})
 	})
 	fires := make(lobby.Turns, firesAtOnce)
 	for _, r := range routes {

@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // checkHeld: an agent for which nothing starts until a person says so.
@@ -373,6 +374,24 @@ func checkAnswer(f *Facts) []Finding {
 		Why: "nothing is started or watched meanwhile, and no command reaches it; sessions that live go on with the prompts that are queued",
 		Fix: m.Do(ours(f.ours, "")),
 	}}
+}
+
+// checkStore: a store that cannot be written, or not be relied on.
+func checkStore(f *Facts) (found []Finding) {
+	for _, t := range f.Store {
+		s := Finding{
+			Severity: Error, Code: "store-fails", Seen: t.Text, Fix: t.Do,
+			Why: "what the fleet remembers cannot be kept, or not be read; no run begins with a store that it cannot use",
+		}
+		switch t.Kind {
+		case store.Long:
+			s.Severity, s.Why = Warning, "it grows until the disk is full"
+		case store.Damaged:
+			s.Why = "what is in the damaged part is lost, and more of it with each change"
+		}
+		found = append(found, s)
+	}
+	return found
 }
 
 // checkEnded: a run that ended without anybody having wanted that.

@@ -51,6 +51,8 @@ type Look struct {
 	LastRun *lastrun.Past
 	// Doors are the addresses that the run serves, or that one could or could not open.
 	Doors []status.Door
+	// Store is what is wrong with the fleet's store.
+	Store []store.Trouble
 	// Untold are the targets that do not get their notices; Unwatched is true where
 	// people are told things, and nobody would tell them that the scheduler is gone.
 	Untold    []status.Untold
@@ -117,7 +119,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Mute: l.Mute, LastRun: l.LastRun, Doors: l.Doors, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, OldQueues: l.OldQueues, Logins: preflight.EndingLogins(l.Agents, l.Env, c.now), Journalled: store.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Mute: l.Mute, LastRun: l.LastRun, Doors: l.Doors, Store: l.Store, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, OldQueues: l.OldQueues, Logins: preflight.EndingLogins(l.Agents, l.Env, c.now), Journalled: store.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
 	}
 	if c.probed == nil {

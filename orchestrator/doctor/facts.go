@@ -17,6 +17,7 @@ import (
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // Facts are all that the checks know.
@@ -31,6 +32,8 @@ type Facts struct {
 	LastRun *lastrun.Past
 	// Doors are the addresses that the run serves, or that one could or could not open.
 	Doors []status.Door
+	// Store is what is wrong with the fleet's store.
+	Store []store.Trouble
 	// Untold and Unwatched are those of Look.
 	Untold    []status.Untold
 	Unpinged  *status.Unpinged

@@ -161,6 +161,11 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 	}
 	w.sees.seen = seen
 	maps.DeleteFunc(w.kept.Heads, func(agent string, _ *head) bool { return w.fleet.Agent(agent) == nil })
+	for _, t := range from.StoreTroubles() {
+		facts = append(facts, notice.Fact{
+			Key: "/" + string(status.StoreFails) + "/" + string(t.Kind), Kind: notice.Kind(status.StoreFails), Urgent: true, Since: t.Since, Text: t.Text, Do: t.Do,
+		})
+	}
 	for _, d := range from.Doors() {
 		if d.Problem != "" {
 			facts = append(facts, notice.Fact{

@@ -28,6 +28,7 @@ import (
 	"heartbeat/orchestrator/notify/outbox"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // Scheduler is the run that people are told about.
@@ -36,6 +37,7 @@ type Scheduler interface {
 	Backlog() []status.Backlog
 	// Doors are the addresses that the run serves.
 	Doors() []status.Door
+	StoreTroubles() []store.Trouble
 	// Alive returns nil if the scheduler demonstrably works.
 	Alive(ctx context.Context) error
 }

@@ -23,6 +23,7 @@ import (
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // rig is a fleet whose scheduler says what a test wants, and targets that note what
@@ -105,6 +106,8 @@ func (r *rig) Backlog() (all []status.Backlog) {
 }
 
 func (r *rig) Doors() []status.Door { return nil }
+
+func (r *rig) StoreTroubles() []store.Trouble { return nil }
 
 func (r *rig) Alive(context.Context) error {
 	r.mu.Lock()

@@ -27,7 +27,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 	all := Fleet{Fleet: f.Name, Agents: make([]Agent, 0, len(f.Agents))}
 	says := map[string]*AgentState{}
 	if live != nil {
-		all.Scheduler, all.Doors = &live.Run, live.Doors
+		all.Scheduler, all.Doors, all.Store = &live.Run, live.Doors, live.Store
 		for i, a := range live.Agents {
 			says[a.Agent] = &live.Agents[i]
 		}

@@ -8,6 +8,7 @@ import (
 
 	"heartbeat/orchestrator/lastrun"
 	"heartbeat/orchestrator/preflight"
+	"heartbeat/orchestrator/store"
 )
 
 // Fleet is everything that is known about a fleet.
@@ -30,8 +31,10 @@ type Fleet struct {
 	// Logins are those of agents' clients that end within two days.
 	Logins []preflight.Ending `json:"ending_logins,omitempty"`
 	// Doors are the addresses that the run serves, or is to serve.
-	Doors  []Door  `json:"doors,omitempty"`
-	Agents []Agent `json:"agents"`
+	Doors []Door `json:"doors,omitempty"`
+	// Store is what is wrong with the fleet's store.
+	Store  []store.Trouble `json:"store,omitempty"`
+	Agents []Agent         `json:"agents"`
 }
 
 // Untold is a target of the fleet's notify that does not get its notices: since when,
@@ -72,6 +75,9 @@ func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 	}
 	if p := f.LastRun; p != nil && p.Died() && !p.Once {
 		all = append(all, sign{what: SchedulerEnded, since: p.Ended, text: EndText(*p), do: step{command: "run"}}.of("", ours))
+	}
+	for _, t := range f.Store {
+		all = append(all, sign{what: StoreFails, part: string(t.Kind), since: t.Since, text: t.Text, do: step{words: t.Do}}.of("", ours))
 	}
 	for _, d := range f.Doors {
 		if d.Problem != "" {

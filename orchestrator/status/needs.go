@@ -17,6 +17,7 @@ type Word string
 const (
 	NoAnswer        Word = "no-answer"        // a scheduler runs the fleet, and does not answer
 	SchedulerEnded  Word = "scheduler-ended"  // nobody wanted it to, and nobody runs the fleet
+	StoreFails      Word = "store-fails"      // what the fleet remembers cannot be kept, or read
 	QueueAsks       Word = "queue-asks"       // the queue does not know where to continue
 	DirectoryLost   Word = "directory-lost"   // it is not the one that the run has locked
 	Unusable        Word = "unusable"         // its directory, its queue or what is kept of it cannot be used
@@ -55,7 +56,7 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		NoAnswer, SchedulerEnded, QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, RefusesRequests, NotSent, NotListening, TargetFails, PingFails, OldQueues, LoginEnds, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
+		NoAnswer, SchedulerEnded, StoreFails, QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, RefusesRequests, NotSent, NotListening, TargetFails, PingFails, OldQueues, LoginEnds, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
 		CannotWork, WasHeld, WasFailing,
 		QueueFull, HasDeadLetters, StrayPrompts, ToolsRefused, ServerFails, IsPaused, TriggerPaused, NobodyRuns, Behind,
 	}

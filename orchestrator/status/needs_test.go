@@ -17,6 +17,7 @@ import (
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/store"
 	"heartbeat/sources/webhook"
 )
 
@@ -162,8 +163,8 @@ func TestTroubles(t *testing.T) {
 		},
 	}
 	kinds := slices.DeleteFunc(Words(), func(w Word) bool {
-		return w == NobodyRuns || w == Behind || w == NoAnswer || w == SchedulerEnded || w == NotListening || w == TargetFails || w == PingFails || w == OldQueues || w == LoginEnds
-	}) // see TestObstacle, TestMute, TestEnds, TestDoors, TestUntold, TestALoginThatEndsIsSaid
+		return w == NobodyRuns || w == Behind || w == NoAnswer || w == SchedulerEnded || w == StoreFails || w == NotListening || w == TargetFails || w == PingFails || w == OldQueues || w == LoginEnds
+	}) // see TestObstacle, TestMute, TestEnds, TestDoors, TestStoreFails, TestUntold, TestALoginThatEndsIsSaid
 	if diff := cmp.Diff(slices.Sorted(slices.Values(kinds)), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
 		t.Errorf("kinds without a case: %s", diff)
 	}
@@ -383,6 +384,17 @@ func TestDoors(t *testing.T) {
 	f.Doors[0].Problem = "another"
 	if together := Together(f.Troubles("heartbeat", now)); len(together) != 2 {
 		t.Errorf("two addresses are one trouble: %+v", together)
+	}
+}
+
+// TestStoreFails: what is wrong with the store is the fleet's trouble, before any agent's.
+func TestStoreFails(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	f := Fleet{Store: []store.Trouble{{Kind: store.Full, Since: now.Add(-time.Minute), Text: "no space is left", Do: "make room"}}, Agents: []Agent{{AgentState: AgentState{Agent: "a", State: Held, Reason: "x"}}}}
+	all := f.Troubles("heartbeat", now)
+	if len(all) != 2 || all[0].What != StoreFails || all[0].Agent != "" || all[0].Part != "full" || all[0].Text != "no space is left" || all[0].Do != "make room" || !all[0].What.Alarming() || !all[0].What.Person() {
+		t.Errorf("%+v", all)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/store"
 	"heartbeat/sources/webhook"
 )
 
@@ -37,6 +38,7 @@ func TestNoPartsSuccessClearsAnothersTrouble(t *testing.T) {
 		"Denied":         {{session.Denied{Rule: "first", Times: 1}, session.Denied{Rule: "second", Times: 1}}},
 		"Untold":         {{Untold{Target: "first", Since: now, Why: "x"}, Untold{Target: "second", Since: now, Why: "x"}}},
 		"Doors":          {{Door{Address: "first", Since: now, Problem: "x"}, Door{Address: "second", Since: now, Problem: "x"}}},
+		"Store":          {{store.Trouble{Kind: store.Full, Since: now, Text: "x"}, store.Trouble{Kind: store.Long, Since: now, Text: "x"}}},
 		"Logins":         {{preflight.Ending{File: "/first", At: now, Fix: "log in"}, preflight.Ending{File: "/second", At: now, Fix: "log in"}}},
 		"OldQueues":      {{OldQueue{Agent: "a", Dir: "/first", Inbox: "/first/i"}, OldQueue{Agent: "a", Dir: "/second", Inbox: "/second/i"}}},
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strings"
 	"time"
+
+	"heartbeat/orchestrator/store"
 )
 
 // Run identifies the scheduler that runs a fleet.
@@ -38,8 +40,10 @@ type Stopping struct {
 // Live is a running scheduler's answer to a request for its state.
 type Live struct {
 	Run
-	Doors  []Door       `json:"doors,omitempty"`
-	Agents []AgentState `json:"agents"`
+	Doors []Door `json:"doors,omitempty"`
+	// Store is what is wrong with the fleet's store.
+	Store  []store.Trouble `json:"store,omitempty"`
+	Agents []AgentState    `json:"agents"`
 }
 
 // Door is an address that a run serves, or is to serve.

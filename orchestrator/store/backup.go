@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -65,10 +66,10 @@ func NewBackup(stateDir string, now time.Time) (string, error) {
 }
 
 // KeepBackups writes a backup into the state directory if the newest is a day old, or has a
-// time that is still to come, and removes all but the newest three. It reports when to call it
-// again.
-func (r *Reader) KeepBackups(ctx context.Context, now time.Time) (after time.Duration, err error) {
-	to, err := NewBackup(filepath.Dir(r.path), now)
+// time that is still to come, and removes all but the newest three. A store that is damaged
+// (Verify) replaces none of them. It reports when to call it again.
+func (s *Store) KeepBackups(ctx context.Context, now time.Time) (after time.Duration, err error) {
+	to, err := NewBackup(s.Dir(), now)
 	if err != nil {
 		return daily, err
 	}
@@ -83,7 +84,7 @@ func (r *Reader) KeepBackups(ctx context.Context, now time.Time) (after time.Dur
 			return daily - age, nil
 		}
 	}
-	if err := r.Backup(ctx, to); err != nil {
+	if err := cmp.Or(s.Verify(ctx), s.Backup(ctx, to)); err != nil {
 		return daily, err
 	}
 	for _, old := range names[:max(0, len(names)+1-kept)] {
@@ -144,6 +145,30 @@ func setAside(path string) (before string, err error) {
 // Exists reports whether a fleet has a store: a run has begun, or a command had to write.
 func Exists(stateDir string) bool { return exists(filepath.Join(stateDir, Name)) }
 
+// gone is a *GoneError if a directory without a store had one, or nil: a fleet that forgets
+// what it knew begins to run what was paused, and fires what has fired.
+func gone(dir string) error {
+	path := filepath.Join(dir, Name)
+	backups, err := filepath.Glob(filepath.Join(dir, Backups, backupPrefix+"*.db"))
+	traces := slices.Clone(backups)
+	for _, pattern := range []string{path + "-wal", path + ".before-*", filepath.Join(dir, Former)} {
+		some, e := filepath.Glob(pattern)
+		traces, err = append(traces, some...), errors.Join(err, e)
+	}
+	if len(traces) == 0 {
+		return err
+	}
+	e := &GoneError{path: path}
+	if len(backups) > 0 {
+		e.backup = slices.Max(backups)
+	}
+	return e
+}
+
+// Former is the folder in a state directory with what earlier versions kept there in files,
+// and is in the store now.
+const Former = "before-store"
+
 // exists reports whether something stands at a path.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
@@ -174,7 +199,7 @@ func copyWhole(ctx context.Context, backup, to string) (err error) {
 		return &VersionError{Path: backup, Has: version, Wants: Version}
 	}
 	if err := pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil || said != "ok" {
-		return errors.Join(&DamagedError{backup, errors.New(said)}, err)
+		return errors.Join(&DamagedError{cause{backup, errors.New(said)}}, err)
 	}
 	if _, err := pool.ExecContext(ctx, `VACUUM INTO $1`, to); err != nil {
 		return err

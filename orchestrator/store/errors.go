@@ -1,11 +1,15 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"heartbeat/hook/settings"
 )
 
 // ErrNone means that a fleet has no store.
@@ -37,15 +41,40 @@ func (e *VersionError) Hint() string {
 }
 
 // RefusedError means that what stands at the store's name is not used.
-type RefusedError struct{ Path, why string }
+type RefusedError struct{ Path, why, hint string }
 
 // Error says why.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("cannot use the store %q: %s", e.Path, e.why)
 }
 
-// LostError means that the store was removed, replaced or cut while it was open: what is
-// written now would not be there later, so nothing is.
+// Hint says what to do.
+func (e *RefusedError) Hint() string { return cmp.Or(e.hint, putBack) }
+
+// putBack is what to do where there is no store, or none that can be used.
+const putBack = "put the file back, or restore a backup: heartbeat restore FILE"
+
+// GoneError means that a fleet had a store, and has none.
+type GoneError struct {
+	path   string
+	backup string // the newest; "": none is in the state directory
+}
+
+// Error says which.
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("cannot find the store %q, which the fleet had", e.path)
+}
+
+// Hint says what to do.
+func (e *GoneError) Hint() string {
+	if e.backup == "" {
+		return putBack
+	}
+	return "put the file back, or restore the newest backup: heartbeat restore " + e.backup
+}
+
+// LostError means that the store was removed, replaced or cut while it was open, or that its
+// disk fails: what is written now would not be there later, so nothing is.
 type LostError struct {
 	path string
 	why  error
@@ -60,67 +89,84 @@ func (e *LostError) Error() string {
 func (e *LostError) Unwrap() error { return e.why }
 
 // Hint says what to do.
-func (e *LostError) Hint() string {
-	return "stop the fleet; put the file back, or restore a backup: heartbeat restore FILE"
-}
+func (e *LostError) Hint() string { return putBack + "; then heartbeat run" }
 
-// FullError means that the disk, or what this user may have of it, is full. The change was
-// not made.
-type FullError struct {
+// cause is what SQLite says of a file.
+type cause struct {
 	path string
 	why  error
 }
+
+// Unwrap returns what SQLite says.
+func (c *cause) Unwrap() error { return c.why }
+
+// FullError means that the disk is full. The change was not made.
+type FullError struct{ cause }
 
 // Error says which disk.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("cannot write the store %q: no space is left: %v", e.path, e.why)
 }
 
-// Unwrap returns why.
-func (e *FullError) Unwrap() error { return e.why }
-
 // Hint says what to do.
 func (e *FullError) Hint() string {
-	return fmt.Sprintf("make room on the disk of %q (df); the fleet goes on by itself", e.path)
+	return fmt.Sprintf("make room on its disk (df -h %s); then the fleet goes on by itself", settings.Quote(filepath.Dir(e.path)))
 }
 
 // BusyError means that another process holds the store's lock, most likely a person's
 // sqlite3 with an open transaction. The change was not made.
 type BusyError struct {
-	path string
-	why  error
+	cause
+	by []int // the processes; none where that is not known
 }
 
 // Error says for how long.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("cannot write the store %q: another process has had it locked for %v: %v", e.path, busyFor, e.why)
+	return fmt.Sprintf("cannot write the store %q: %s has it locked", e.path, processes(e.by))
 }
 
-// Unwrap returns why.
-func (e *BusyError) Unwrap() error { return e.why }
-
 // Hint says how to find the process.
-func (e *BusyError) Hint() string {
-	return fmt.Sprintf("find who has it open, and end it: fuser -v %q", e.path)
+func (e *BusyError) Hint() string { return endOf(e.by, e.path) }
+
+// ReadOnlyError means that the store may be read only. The change was not made.
+type ReadOnlyError struct{ cause }
+
+// Error says which.
+func (e *ReadOnlyError) Error() string {
+	return fmt.Sprintf("cannot write the store %q: it is read-only: %v", e.path, e.why)
+}
+
+// Hint says what to do.
+func (e *ReadOnlyError) Hint() string {
+	dir := settings.Quote(filepath.Dir(e.path))
+	return fmt.Sprintf("ls -l %s; findmnt -T %s; after an error of the disk (dmesg) the system lets nobody write it", dir, dir)
+}
+
+// DiskError means that the system refuses to read or write the store's files: for an error of
+// the disk, a quota that is used up, or because a process may open no more files.
+type DiskError struct{ cause }
+
+// Error says what SQLite says of it.
+func (e *DiskError) Error() string {
+	return fmt.Sprintf("cannot read or write the store %q: %v", e.path, e.why)
+}
+
+// Hint says where the system says more.
+func (e *DiskError) Hint() string {
+	return "look for errors of the disk (dmesg), a quota that is used up (quota), and a limit of open files (ulimit -n)"
 }
 
 // DamagedError means that the database is damaged.
-type DamagedError struct {
-	Path string
-	why  error
-}
+type DamagedError struct{ cause }
 
 // Error says what SQLite has found.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("the store %q is damaged: %v", e.Path, e.why)
+	return fmt.Sprintf("the store %q is damaged: %v", e.path, e.why)
 }
-
-// Unwrap returns why.
-func (e *DamagedError) Unwrap() error { return e.why }
 
 // Hint says what to do.
 func (e *DamagedError) Hint() string {
-	return "stop the fleet and restore a backup: heartbeat restore FILE"
+	return "heartbeat stop; then restore a backup: heartbeat restore FILE"
 }
 
 // code is SQLite's result code of an error (sqlite.org/rescode.html), or 0.
@@ -144,29 +190,42 @@ func IsDuplicate(err error) bool {
 	return code(err) == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code(err) == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 }
 
-// typed is implemented by errors that classify has made.
+// typed is implemented by errors that say what is wrong with a store.
 type typed interface {
 	error
-	ofStore()
+	Hint() string
+	kind() Kind
 }
 
-func (*FullError) ofStore()    {}
-func (*BusyError) ofStore()    {}
-func (*DamagedError) ofStore() {}
+func (*VersionError) kind() Kind  { return Newer }
+func (*RefusedError) kind() Kind  { return Refused }
+func (*NetworkError) kind() Kind  { return Refused }
+func (*GoneError) kind() Kind     { return Lost }
+func (*LostError) kind() Kind     { return Lost }
+func (*FullError) kind() Kind     { return Full }
+func (*BusyError) kind() Kind     { return Locked }
+func (*ReadOnlyError) kind() Kind { return ReadOnly }
+func (*DiskError) kind() Kind     { return Disk }
+func (*DamagedError) kind() Kind  { return Damaged }
 
 // classify gives an error of SQLite its type. One that has one already keeps it.
 func classify(path string, err error) error {
 	if _, is := errors.AsType[typed](err); is {
 		return err
 	}
+	c := cause{path, err}
 	if isFull(err) {
-		return &FullError{path, err}
+		return &FullError{c}
 	}
 	switch code(err) & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return &BusyError{path, err}
+		return &BusyError{c, others(path, writing)}
+	case sqlite3.SQLITE_READONLY:
+		return &ReadOnlyError{c}
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL:
+		return &DiskError{c}
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return &DamagedError{path, err}
+		return &DamagedError{c}
 	}
 	return err
 }

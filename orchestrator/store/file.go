@@ -6,10 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"heartbeat/hook/durable"
 	"heartbeat/hook/owned"
+	"heartbeat/hook/settings"
 )
 
 // file is which file a store is in.
@@ -27,17 +31,24 @@ func look(path string) (f file, err error) {
 	case err != nil:
 		return f, fmt.Errorf("cannot look at the store: %w", err)
 	case !info.Mode().IsRegular():
-		return f, &RefusedError{path, "it is not a regular file"}
+		return f, &RefusedError{path, "it is not a regular file", "move it away; then " + putBack}
 	}
-	if err := owned.Check(info); err != nil {
-		return f, &RefusedError{path, err.Error()}
+	if err := mayUse(path, info); err != nil {
+		return f, err
+	}
+	for _, beside := range []string{path + "-wal", path + "-shm"} {
+		if info, err := os.Lstat(beside); err == nil {
+			if err := mayUse(beside, info); err != nil {
+				return f, err
+			}
+		}
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if ok && stat.Nlink != 1 {
-		return f, &RefusedError{path, "it has another name, too (a hard link), under which it would be another database"}
+		return f, &RefusedError{path, "it has another name, too (a hard link), under which it would be another database", fmt.Sprintf("find the other name (find / -xdev -samefile %q), and remove it", path)}
 	}
 	if info.Size() == 0 {
-		return f, &RefusedError{path, "it is empty"}
+		return f, &RefusedError{path, "it is empty", ""}
 	}
 	if err := mayHold(filepath.Dir(path)); err != nil {
 		return f, err
@@ -49,10 +60,28 @@ func look(path string) (f file, err error) {
 	return f, nil
 }
 
+// mayUse says whether a file of the store is this user's to use.
+func mayUse(path string, info fs.FileInfo) error {
+	if err := owned.Check(info); err != nil {
+		e := &RefusedError{path, err.Error(), ""}
+		if who, is := errors.AsType[*owned.Error](err); is && who.Fix != "" {
+			e.hint = fmt.Sprintf("%s %s*; run the fleet as one user only", who.Fix, settings.Quote(strings.TrimSuffix(strings.TrimSuffix(path, "-wal"), "-shm")))
+		}
+		return e
+	}
+	if err := unix.Access(path, unix.R_OK|unix.W_OK); errors.Is(err, unix.EACCES) {
+		return &RefusedError{path, fmt.Sprintf("this user may not write it (%s)", info.Mode()), fmt.Sprintf(`sudo chown "$(id -un)" %s*; run the fleet as one user only`, settings.Quote(filepath.Join(filepath.Dir(path), Name)))}
+	}
+	return nil
+}
+
 // stands reports what has become of a store's file since it was opened: nil, or a *LostError.
 // SQLite itself goes on with a file that has no name any more, and says that all is well.
 func (f file) stands(path string) error {
 	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errors.New("it was removed")
+	}
 	if err == nil {
 		stat, ok := info.Sys().(*syscall.Stat_t)
 		switch {
@@ -75,17 +104,17 @@ func mayHold(dir string) error {
 		return fmt.Errorf("cannot tell which file system %q is on: %w", dir, err)
 	}
 	if kind != "" {
-		return &NetworkError{Dir: dir, kind: kind}
+		return &NetworkError{Dir: dir, system: kind}
 	}
 	return nil
 }
 
 // NetworkError means that a folder is on a file system on which locks cannot be relied on.
-type NetworkError struct{ Dir, kind string }
+type NetworkError struct{ Dir, system string }
 
 // Error says which it is.
 func (e *NetworkError) Error() string {
-	return fmt.Sprintf("cannot keep a store in %q, which is on a network file system (%s): its locks cannot be relied on", e.Dir, e.kind)
+	return fmt.Sprintf("cannot keep a store in %q, which is on a network file system (%s): its locks cannot be relied on", e.Dir, e.system)
 }
 
 // Hint says what to do.

@@ -30,3 +30,15 @@ func born(path string) int64 {
 
 // machineID is the machine's id; "": not looked for here.
 func machineID() string { return "" }
+
+// readOnly reports whether a folder's file system is mounted so.
+func readOnly(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Flags&unix.MNT_RDONLY != 0
+}
+
+// lockedBy is not looked for here.
+func lockedBy(string, span) []int { return nil }
+
+// programOf is not looked for here.
+func programOf(int) string { return "" }

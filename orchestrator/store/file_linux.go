@@ -3,8 +3,11 @@ package store
 import (
 	"bytes"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"heartbeat/hook/flock"
 )
 
 // networks are the magic numbers of file systems that other machines can write, or that do
@@ -22,6 +25,26 @@ func network(dir string) (string, error) {
 		return "", &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return networks[int64(uint32(st.Type))], nil //nolint:unconvert // its type differs
+}
+
+// readOnly reports whether a folder's file system is mounted so, or was made so by the
+// system after an error.
+func readOnly(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
+// lockedBy are the processes that have a part of the index of a store's log locked, as far as
+// the system tells.
+func lockedBy(path string, of span) []int { return flock.Lockers(path+"-shm", of.from, of.to) }
+
+// programOf names the program of a process; "": not known.
+func programOf(pid int) string {
+	name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(name))
 }
 
 // born is when a file was made; 0: not known.

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // Name is the name of the database in a fleet's state directory. Beside it SQLite keeps
@@ -37,12 +38,15 @@ const Name = "heartbeat.db"
 // sqlite3, since ours has the fleet's lock.
 const busyFor = 5 * time.Second
 
+// keptLog is what is left of the log's file, in bytes, when the log begins again.
+const keptLog = 16 << 20
+
 // dsn names the database for the driver. It is never created by opening it: an empty one
 // would be taken for a fleet that remembers nothing.
 func dsn(path, mode string, more ...string) string {
 	q := url.Values{
 		"mode": {mode}, "_txlock": {"immediate"}, "_dqs": {"0"}, "_defensive": {"1"}, "_error_rc": {"1"},
-		"_pragma": append([]string{fmt.Sprintf("busy_timeout(%d)", busyFor.Milliseconds()), "journal_mode(wal)", "synchronous(full)"}, more...),
+		"_pragma": append([]string{fmt.Sprintf("busy_timeout(%d)", busyFor.Milliseconds()), "journal_mode(wal)", "synchronous(full)", fmt.Sprintf("journal_size_limit(%d)", keptLog)}, more...),
 	}
 	u := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
 	return u.String()
@@ -88,8 +92,8 @@ func open(ctx context.Context, dir string) (*Reader, error) {
 	r := &Reader{path: path, file: was, pool: pool}
 	err = r.Read(ctx, func(v *View) error {
 		found, err := v.One(`SELECT store_id, version FROM store`, nil, &r.id, &r.version)
-		if err == nil && !found {
-			err = &RefusedError{path, "its table store is empty: this is not a whole store of heartbeat"}
+		if err == nil && !found || code(err) == sqlite3.SQLITE_ERROR { // no such table
+			err = &RefusedError{path, "it is not a whole store of heartbeat", ""}
 		}
 		return err
 	})
@@ -150,7 +154,7 @@ func (r *Reader) Check(ctx context.Context) error {
 			return err
 		}
 		if said != "ok" {
-			return &DamagedError{Path: r.path, why: errors.New(said)}
+			return &DamagedError{cause{r.path, errors.New(said)}}
 		}
 		return nil
 	})
@@ -166,7 +170,7 @@ func Create(ctx context.Context, l *Lock) (err error) {
 	dir := l.dir
 	path := filepath.Join(dir, Name)
 	if exists(path) || exists(path+"-wal") {
-		return &RefusedError{path, "it, or the log of one that was removed, is there already"}
+		return &RefusedError{path, "it, or the log of one that was removed, is there already", ""}
 	}
 	if err := mayHold(dir); err != nil {
 		return err

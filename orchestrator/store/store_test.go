@@ -25,8 +25,14 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(envWrite); dir != "" {
 		writeUntilKilled(dir)
 	}
+	if what := os.Getenv(envHold); what != "" {
+		holdUntilEOF(what)
+	}
 	os.Exit(m.Run())
 }
+
+// start is a time at which something begins.
+var start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 // fresh makes a store, and returns its directory and the fleet's lock.
 func fresh(t *testing.T) (string, *Lock) {
@@ -454,7 +460,6 @@ func TestThreeBackupsAreKept(t *testing.T) {
 	t.Parallel()
 	dir, l := fresh(t)
 	s := opened(t, l)
-	start := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	names := func() int {
 		all, err := filepath.Glob(filepath.Join(dir, Backups, "*"))
 		if err != nil {

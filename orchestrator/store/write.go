@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
 // maxBatch is how many changes are committed together at most.
@@ -16,10 +17,13 @@ const maxBatch = 256
 // Store is a fleet's store with the right to write it.
 type Store struct {
 	*Reader
-	found Found
-	asked chan *request
-	ended chan struct{} // closed when the writer has gone
-	once  sync.Once
+	found  Found
+	health health
+	// longLog is from which size on the log is a trouble.
+	longLog int64
+	asked   chan *request
+	ended   chan struct{} // closed when the writer has gone
+	once    sync.Once
 
 	// What follows belongs to the writer's goroutine.
 	db    *sql.DB
@@ -51,7 +55,7 @@ func Open(ctx context.Context, l *Lock) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Reader: r, asked: make(chan *request, maxBatch), ended: make(chan struct{})}
+	s := &Store{Reader: r, asked: make(chan *request, maxBatch), ended: make(chan struct{}), longLog: longLog}
 	if err := s.connect(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -63,11 +67,13 @@ func Open(ctx context.Context, l *Lock) (*Store, error) {
 }
 
 // OpenOrCreate opens a fleet's store to write it, after bringing its tables to this program's
-// version; a fleet that has none gets one.
+// version; a fleet that has none gets one. The error is a *GoneError if it had one.
 func OpenOrCreate(ctx context.Context, l *Lock) (*Store, error) {
 	_, err := Migrate(ctx, l)
 	if errors.Is(err, ErrNone) {
-		err = Create(ctx, l)
+		if err = gone(l.dir); err == nil {
+			err = Create(ctx, l)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -121,6 +127,9 @@ func (s *Store) Close() error {
 	var err error
 	s.once.Do(func() {
 		err = s.Write(context.Background(), func(c *Change) error {
+			if s.health.has(Damaged) {
+				return nil // the next run checks it, too
+			}
 			_, err := c.Do(`UPDATE store SET clean = 1`)
 			return err
 		})
@@ -207,6 +216,7 @@ func (s *Store) commit(batch []*request) {
 	err := s.lost
 	if err == nil {
 		err = s.try(batch)
+		s.health.learns(err, batch)
 	}
 	if err == nil {
 		return
@@ -241,7 +251,10 @@ func (s *Store) try(batch []*request) error {
 		_ = run(`ROLLBACK`) // SQLite has done it itself after some errors
 		return classify(s.path, err)
 	}
-	if err := run(`BEGIN IMMEDIATE`); err != nil {
+	s.health.waitsSince(time.Now())
+	err := run(`BEGIN IMMEDIATE`)
+	s.health.waitsSince(time.Time{})
+	if err != nil {
 		return classify(s.path, err)
 	}
 	c := &Change{View: View{ctx: ctx, q: s.conn}, prepared: s.prepare}
@@ -269,7 +282,11 @@ func (s *Store) try(batch []*request) error {
 		}
 		// The rows of a commit that failed may be there: its sync was refused, not its write.
 		s.disconnect()
-		if again := s.connect(); again != nil {
+		again := s.connect()
+		if again == nil {
+			again = s.settle()
+		}
+		if again != nil {
 			s.lost = &LostError{s.path, again}
 			return errors.Join(ErrUnknown, s.lost)
 		}
@@ -280,6 +297,17 @@ func (s *Store) try(batch []*request) error {
 		return err
 	}
 	return nil
+}
+
+// settle brings what stands in the log into the database: a system that could not sync the
+// log once may call it synced from then on, and what is confirmed later would stand behind it.
+func (s *Store) settle() error {
+	var busy, inLog, moved int
+	err := s.conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &inLog, &moved)
+	if err == nil && busy != 0 {
+		err = errors.New("its log cannot be brought into the database, because somebody reads it")
+	}
+	return err
 }
 
 // prepare returns a prepared statement.

@@ -26,6 +26,7 @@ var phrases = map[Kind]struct{ is, over string }{
 	"parked":           {"is parked", "is no longer parked"},
 	"over-budget":      {"has spent its budget", "may spend again"},
 	"paused":           {"was paused by an agent", "is no longer paused"},
+	"store-fails":      {"cannot keep what the fleet remembers", "keeps what the fleet remembers again"},
 	"not-listening":    {"does not serve one of its addresses", "serves its addresses again"},
 	"client-drift":     {"has a client that failed the probe", "has a client that passes the probe"},
 	Login:              {"is refused for its login, key or bill", "is no longer refused"},

@@ -76,7 +76,7 @@ func TestEachKindHasWords(t *testing.T) {
 	for _, kind := range []Kind{
 		Login, QueueStuck, GivenUp, Crashed, TargetFails, PingFails, Finding, Reply, Waits, Test,
 		Kind(status.QueueAsks), Kind(status.DirectoryLost), Kind(status.Unusable), Kind(status.IsHeld), Kind(status.LostPrompts), Kind(status.ServiceFails),
-		Kind(status.TriggerFails), Kind(status.NotListening), Kind(status.ClientDrifts), Kind(status.IsParked), Kind(status.OverBudget), Kind(status.IsPaused),
+		Kind(status.TriggerFails), Kind(status.NotListening), Kind(status.StoreFails), Kind(status.ClientDrifts), Kind(status.IsParked), Kind(status.OverBudget), Kind(status.IsPaused),
 	} {
 		if p, known := phrases[kind]; !known || p.is == "" {
 			t.Errorf("%s has no words", kind)
