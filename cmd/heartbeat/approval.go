@@ -190,13 +190,16 @@ func (c approvalCmd) answer(ctx context.Context, a *app, f *config.Fleet, client
 				return done, fmt.Errorf("cannot %s %q: %w", c.Action, id, err)
 			}
 		}
-		r, err := client.Answer(ctx, id, said == approval.Approved, c.Note, token)
-		if errors.Is(err, control.ErrNotRunning) {
-			done.Running = false
-			r, err = answerStopped(ctx, f, stateDir, asked, approval.ByPerson(said, c.Note), token)
+		ask := func(ctx context.Context) (approval.Request, error) {
+			return client.Answer(ctx, id, said == approval.Approved, c.Note, token)
 		}
+		r, err := toRunOrNext(ctx, a, ask, func() (approval.Request, error) {
+			r, err := answerStopped(ctx, f, stateDir, asked, approval.ByPerson(said, c.Note), token)
+			done.Running = done.Running && err != nil
+			return r, err
+		})
 		if err != nil {
-			return done, controlFailure(err)
+			return done, err
 		}
 		done.Approvals = append(done.Approvals, r)
 	}
@@ -206,11 +209,14 @@ func (c approvalCmd) answer(ctx context.Context, a *app, f *config.Fleet, client
 // answerStopped answers a request that no scheduler takes the answer to.
 func answerStopped(ctx context.Context, f *config.Fleet, stateDir string, asked approval.Request, says approval.Answer, token string) (approval.Request, error) {
 	if consent.NeedsToken(f, asked) {
-		by, err := provenBy(access.NewKeeper(stateDir, nil), token)
+		err := withTokens(ctx, stateDir, func(k *access.Keeper) error {
+			by, err := provenBy(ctx, k, token)
+			says = says.Named(by)
+			return err
+		})
 		if err != nil {
 			return asked, fmt.Errorf("cannot answer %q: %w", asked.ID, err)
 		}
-		says = says.Named(by)
 	}
 	return consent.AnswerStopped(ctx, stateDir, asked.ID, says)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/store"
 )
 
@@ -20,7 +21,7 @@ type backupCmd struct {
 // Help implements kong's HelpProvider.
 func (backupCmd) Help() string {
 	return `Writes a backup of the fleet's store: heartbeat.db in its state directory, with the
-journal and what is known of accounts. A scheduler that runs goes on meanwhile, and writes
+journal, what is known of accounts, and who may see the page. A scheduler that runs goes on meanwhile, and writes
 one a day by itself. A copy by other means is damaged as long as the store is open.
 "heartbeat restore FILE" puts a backup back. Queues are in the agents' directories
 (heartbeat help files).
@@ -82,7 +83,8 @@ func (restoreCmd) Help() string {
 	return `Puts a backup in the place of the fleet's store, while no scheduler runs. The backup
 is checked before anything is changed, and stays as it is. What was there stays beside
 it, under the name that is printed. What happened since the backup was made is not in the
-journal then, and what was ordered by the page since may be ordered again.
+journal then, and what was ordered by the page since may be ordered again. Tokens of the
+page stay as they are now: what was revoked is not good again.
 
 Examples:
 
@@ -115,9 +117,16 @@ func (c restoreCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot restore a backup: %w", err)
 	}
-	before, err := store.Restore(ctx, lock, c.File)
+	unknown := false
+	before, err := store.Restore(ctx, lock, c.File, func(was *store.View, c *store.Change) error {
+		unknown = was == nil
+		return access.Carry(was, c, time.Now())
+	})
 	if err = errors.Join(err, lock.Release()); err != nil {
 		return nil, err
+	}
+	if unknown {
+		a.warn("what was revoked since the backup was made is not known, so nobody has a token of the page any more: " + a.ours() + " page link makes a link for one")
 	}
 	return restored{File: c.File, Store: filepath.Join(dir, store.Name), Before: before}, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -87,13 +88,11 @@ func statusOf(err error) int {
 	return exitError
 }
 
+// Hint returns its hint or, without one, the cause's.
+func (f *failure) Hint() string { return cmp.Or(f.hint, orchestrator.HintOf(f.err)) }
+
 // hintOf returns what to type next, or "".
-func hintOf(err error) string {
-	if f, ok := errors.AsType[*failure](err); ok && f.hint != "" {
-		return f.hint
-	}
-	return orchestrator.HintOf(err)
-}
+func hintOf(err error) string { return orchestrator.HintOf(err) }
 
 // codeOf names an error for programs.
 func codeOf(err error) string {

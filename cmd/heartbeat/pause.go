@@ -13,6 +13,7 @@ import (
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // chosen are agents by name, or all of them.
@@ -86,13 +87,13 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 	if err := c.one("pause", c.Trigger); err != nil {
 		return nil, err
 	}
-	ask := func(ctx context.Context, names ...string) ([]status.AgentState, error) {
+	ask := func(ctx context.Context) ([]status.AgentState, error) {
 		if c.Trigger != "" {
 			return client.PauseTrigger(ctx, length, names[0], c.Trigger)
 		}
 		return client.Pause(ctx, length, names...)
 	}
-	states, err := a.toRunOrNext(ctx, names, ask, func() ([]status.AgentState, error) {
+	states, err := toRunOrNext(ctx, a, ask, func() ([]status.AgentState, error) {
 		stateDir, err := owner.Claim(f)
 		if err != nil {
 			return nil, err
@@ -122,21 +123,19 @@ const beginsWithin = 10 * time.Second
 
 // toRunOrNext asks the fleet's running scheduler or, where none runs, has the next
 // one begin so. One that begins or ends just now is waited for.
-func (a *app) toRunOrNext(
-	ctx context.Context, names []string, ask func(context.Context, ...string) ([]status.AgentState, error), next func() ([]status.AgentState, error),
-) ([]status.AgentState, error) {
+func toRunOrNext[T any](ctx context.Context, a *app, ask func(context.Context) (T, error), next func() (T, error)) (done T, err error) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	for begin := time.Now(); ; {
-		states, err := ask(ctx, names...)
+		done, err = ask(ctx)
 		if errors.Is(err, control.ErrNotRunning) {
-			states, err = next()
+			done, err = next()
 		}
-		if !errors.Is(err, memory.ErrRuns) {
-			return states, controlFailure(err)
+		if _, held := errors.AsType[*store.HeldError](err); !held && !errors.Is(err, memory.ErrRuns) {
+			return done, controlFailure(err)
 		}
 		if time.Since(begin) > beginsWithin || !pause(ctx, stopLook) {
-			return nil, &failure{exitNotRunning, a.ours() + " status shows who has it", fmt.Errorf("cannot reach the scheduler: %w", err)}
+			return done, &failure{exitNotRunning, a.ours() + " status shows who has it", fmt.Errorf("cannot reach the scheduler: %w", err)}
 		}
 	}
 }

@@ -75,7 +75,8 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 		return c.ofTrigger(ctx, a, f, client)
 	}
 	before := pausedBefore(ctx, f)
-	states, err := a.toRunOrNext(ctx, names, client.Resume, func() ([]status.AgentState, error) {
+	ask := func(ctx context.Context) ([]status.AgentState, error) { return client.Resume(ctx, names...) }
+	states, err := toRunOrNext(ctx, a, ask, func() ([]status.AgentState, error) {
 		stateDir, err := owner.StateDir(f)
 		if err != nil || !store.Exists(stateDir) { // it never ran
 			return nil, cmp.Or(err, control.ErrNotRunning)
@@ -95,10 +96,10 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 
 // ofTrigger ends the pause of one trigger.
 func (c resumeCmd) ofTrigger(ctx context.Context, a *app, f *config.Fleet, client *control.Client) (result, error) {
-	ask := func(ctx context.Context, names ...string) ([]status.AgentState, error) {
-		return client.ResumeTrigger(ctx, names[0], c.Trigger)
+	ask := func(ctx context.Context) ([]status.AgentState, error) {
+		return client.ResumeTrigger(ctx, c.Agents[0], c.Trigger)
 	}
-	states, err := a.toRunOrNext(ctx, c.Agents, ask, func() ([]status.AgentState, error) {
+	states, err := toRunOrNext(ctx, a, ask, func() ([]status.AgentState, error) {
 		stateDir, err := owner.StateDir(f)
 		if err != nil || !store.Exists(stateDir) { // it never ran
 			return nil, cmp.Or(err, control.ErrNotRunning)

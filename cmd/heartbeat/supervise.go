@@ -108,7 +108,12 @@ func (r reloading) MayAnswer(id, token string) (by string, err error) {
 	if !r.NeedsToken(id) {
 		return "", nil
 	}
-	return provenBy(r.tokens, token)
+	return provenBy(context.Background(), r.tokens, token)
+}
+
+// Tokens implements control.Scheduler.
+func (r reloading) Tokens(ctx context.Context, o access.Order, token string) (access.Done, error) {
+	return hand(ctx, r.Declared(), r.tokens, o, token)
 }
 
 // Stop implements control.Scheduler, as the signals do that supervise turns into

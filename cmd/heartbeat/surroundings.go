@@ -30,6 +30,7 @@ type surroundings struct {
 	fleet    *config.Fleet
 	stateDir string
 	store    *store.Store
+	tokens   *access.Keeper
 	begin    time.Time
 	line     *progressLine
 	shown    *exposed
@@ -78,6 +79,9 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		return false, nil, err
 	}
 	defer closeStore() // when nobody writes any more
+	if r.tokens, err = access.Open(ctx, r.store, nil); err != nil {
+		return false, nil, err
+	}
 	var end context.CancelFunc
 	r.beside, end = context.WithCancel(ctx)
 	defer r.parts.Wait()
@@ -100,7 +104,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.log.Warn("the run before this one did not end as it should", "how", p.Text())
 	}
 	r.parts.Go(func() { r.known.Run(r.beside) })
-	r.shown.follow(r.beside, a, r.s, a.web(fleet, r.stateDir, r.store, runOf(fleet, r.begin), r.past, r.s.CheckPerson, acting{r.store, a.log}.note), &r.parts)
+	r.shown.follow(r.beside, a, r.s, a.web(fleet, r.stateDir, r.store, r.tokens, runOf(fleet, r.begin), r.past, r.s.CheckPerson, acting{r.store, a.log}.note), &r.parts)
 	r.shown.serve(fleet)
 	r.file = a.fileOf(r.s, inputs, func(f *config.Fleet) {
 		r.shown.serve(f)
@@ -156,7 +160,7 @@ func (r *surroundings) ready(ctx context.Context) {
 	a.manager.Ready()
 	r.parts.Go(func() { a.manager.Follow(r.beside, s) })
 	r.parts.Go(func() { r.past.Run(r.beside, func() []series.Depth { return depths(s) }) })
-	now := reloading{s, r.shown, r.file, new(sync.Once), &r.stopped, access.NewKeeper(r.stateDir, nil)}
+	now := reloading{s, r.shown, r.file, new(sync.Once), &r.stopped, r.tokens}
 	r.parts.Go(func() { r.told.Run(r.beside, now) })
 	r.parts.Go(func() { r.told.Ping(r.beside, now) })
 	r.parts.Go(func() { a.serveControl(r.beside, r.fleet, now) })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -79,27 +80,40 @@ var (
 )
 
 // provenBy returns what a token for the command line is called.
-func provenBy(k *access.Keeper, token string) (string, error) {
+func provenBy(ctx context.Context, k *access.Keeper, token string) (string, error) {
 	if token == "" {
 		return "", errNoTokenGiven
 	}
-	t, err := k.FindCommand(token)
+	t, err := k.FindCommand(ctx, token)
 	if errors.Is(err, access.ErrNone) {
 		return "", errWrongToken
 	}
 	return t.Name, err
 }
 
-// mayHand refuses who has no token to make or end some of a fleet whose approvals need one,
-// once it has one for the command line: who passes for a person alone could give one to
-// itself.
-func (c tokenFlag) mayHand(a *app, f *config.Fleet, k *access.Keeper) error {
-	if has, err := k.HasCommand(); err != nil || !has || !consent.ByPage(f) {
-		return err
+// needsProof reports whether only who has a token may give an order, once there is one for the
+// command line: who passes for a person alone could give one to itself.
+func needsProof(f *config.Fleet, o access.Order) bool { return !o.Looks() && consent.ByPage(f) }
+
+// hand carries out an order of a person, for a run or without one.
+func hand(ctx context.Context, f *config.Fleet, k *access.Keeper, o access.Order, token string) (access.Done, error) {
+	if needsProof(f, o) && k.HasCommand() {
+		if _, err := provenBy(ctx, k, token); err != nil {
+			return access.Done{}, err
+		}
 	}
-	token, err := c.token(a)
-	if err == nil {
-		_, err = provenBy(k, token)
+	done, err := k.Do(ctx, o)
+	hint := ""
+	switch {
+	case errors.Is(err, access.ErrNone):
+		hint = "heartbeat page tokens lists them"
+	case errors.Is(err, access.ErrMany) && o.Do == access.MakeLink:
+		hint = "heartbeat page revoke --all, or wait ten minutes"
+	case errors.Is(err, access.ErrMany):
+		hint = "heartbeat page revoke NAME"
 	}
-	return err
+	if hint != "" {
+		err = &failure{exitError, hint, err}
+	}
+	return done, err
 }

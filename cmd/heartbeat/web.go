@@ -50,9 +50,9 @@ var (
 )
 
 // web makes the page of a run. note writes to the journal.
-func (a *app) web(f *config.Fleet, stateDir string, kept *store.Store, run status.Run, past *series.Recorder, person func(pid int) error, note func(journal.Event)) *web {
+func (a *app) web(f *config.Fleet, stateDir string, kept *store.Store, tokens *access.Keeper, run status.Run, past *series.Recorder, person func(pid int) error, note func(journal.Event)) *web {
 	w := &web{app: a, stateDir: stateDir, store: kept, run: run, series: past}
-	w.guard = access.NewGuard(access.Options{Tokens: access.NewKeeper(stateDir, nil), Person: person, Fleet: stateDir, Log: a.log})
+	w.guard = access.NewGuard(access.Options{Tokens: tokens, Person: person, Fleet: stateDir, Log: a.log})
 	w.Page = webpage.New(webpage.Options{
 		Fleet: f.Name, Read: w, Act: w, Agents: newWebAgents(w), Approvals: &webApprovals{web: w}, Guard: w.guard, Book: once.Open(kept, nil), Note: note, Log: a.log,
 	})

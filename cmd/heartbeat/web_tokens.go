@@ -15,10 +15,12 @@ import (
 	"rsc.io/qr"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 type pageCmd struct {
@@ -59,7 +61,10 @@ func (c pageCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Name != "" && !isTokenName(c.Name) {
 		return nil, usagef("heartbeat page link --name phone", "--name: letters, digits and - _ . @ ' or spaces, at most 40, a letter or digit first")
 	}
-	f, err := a.knownFleet()
+	if c.Action == access.EndTokens && (len(c.Tokens) == 0) != c.All {
+		return nil, usagef("heartbeat page revoke NAME, or heartbeat page revoke --all", "name tokens or --all, one of the two")
+	}
+	f, client, err := a.running()
 	if err != nil {
 		return nil, err
 	}
@@ -67,30 +72,67 @@ func (c pageCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	keeper := access.NewKeeper(stateDir, nil)
-	if c.Action == "tokens" {
-		return c.tokens(keeper, a)
+	list, err := store.Ask(ctx, stateDir, func(v *store.View) (access.List, error) { return access.Read(v, time.Now()) })
+	if err != nil {
+		return nil, err
 	}
-	if c.Action != "link" || c.Role == string(access.Act) {
-		if err := c.mayHand(a, f, keeper); err != nil {
+	if c.Action == "tokens" {
+		return pageTokens{list, a.ours()}, nil
+	}
+	token := ""
+	if needsProof(f, c.order()) && list.HasCommand() {
+		if token, err = c.token(a); err != nil {
 			return nil, fmt.Errorf("cannot %s: %w", c.act(), err)
 		}
 	}
-	if c.Action == "revoke" {
-		return c.revoke(keeper)
+	if c.Action == access.MakeLink {
+		return c.link(ctx, a, f, client, token)
 	}
-	if stateDir, err = owner.Claim(f); err != nil {
+	done, _, err := c.hand(ctx, a, f, client, token)
+	if err != nil {
 		return nil, err
 	}
-	keeper = access.NewKeeper(stateDir, nil)
-	if c.Action == "token" {
-		return c.command(keeper, a.ours())
+	if c.Action == access.MakeToken {
+		return commandToken{done.Secret, done.Token}, nil
 	}
-	res, err := c.link(f, keeper, a.ours())
-	if _, asked := askStatus(ctx, f); err == nil && errors.Is(asked, control.ErrNotRunning) {
-		a.warn("nobody serves the page now: " + a.ours() + " run does")
+	return pageRevoked{done.Revoked}, nil
+}
+
+func (c pageCmd) order() access.Order {
+	return access.Order{Do: c.Action, Name: c.Name, Role: access.Role(c.Role), All: c.All, Names: c.Tokens}
+}
+
+// hand has the fleet's run carry out what the command is to do, or does it without one. served
+// is true if a run has done it.
+func (c pageCmd) hand(ctx context.Context, a *app, f *config.Fleet, client *control.Client, token string) (done access.Done, served bool, err error) {
+	ask := func(ctx context.Context) (access.Done, error) {
+		done, err := client.Tokens(ctx, c.order(), token)
+		served = err == nil
+		return done, err
 	}
-	return res, err
+	done, err = toRunOrNext(ctx, a, ask, func() (done access.Done, err error) {
+		stateDir, err := owner.Claim(f)
+		if err != nil {
+			return done, err
+		}
+		err = withTokens(ctx, stateDir, func(k *access.Keeper) error {
+			done, err = hand(ctx, f, k, c.order(), token)
+			return err
+		})
+		return done, err
+	})
+	return done, served, err
+}
+
+// withTokens has use read and change who may see the page of a fleet that no run has.
+func withTokens(ctx context.Context, stateDir string, use func(*access.Keeper) error) error {
+	return adopt.Use(ctx, stateDir, func(s *store.Store) error {
+		k, err := access.Open(ctx, s, nil)
+		if err != nil {
+			return err
+		}
+		return use(k)
+	})
 }
 
 // isTokenName says what a token may be called. (As a regular expression it would cost
@@ -115,26 +157,29 @@ type pageLink struct {
 	Until time.Time   `json:"until"`
 }
 
-func (c pageCmd) link(f *config.Fleet, keeper *access.Keeper, ours string) (result, error) {
-	base, err := pageAddress(f, keeper)
+func (c pageCmd) link(ctx context.Context, a *app, f *config.Fleet, client *control.Client, token string) (result, error) {
+	address, err := pageAddress(f)
 	if err != nil {
 		return nil, err
 	}
-	secret, link, err := keeper.Link(c.Name, access.Role(c.Role))
-	if errors.Is(err, access.ErrMany) {
-		return nil, &failure{exitError, ours + " page revoke --all, or wait ten minutes", err}
-	}
+	done, served, err := c.hand(ctx, a, f, client, token)
 	if err != nil {
 		return nil, err
 	}
-	return pageLink{base + config.PagePath + "enter/" + secret, link.Name, link.ID, link.Role, link.Until}, nil
+	if !served {
+		a.warn("nobody serves the page now: " + a.ours() + " run does")
+	}
+	l := done.Token
+	return pageLink{address(done.Host) + config.PagePath + "enter/" + done.Secret, l.Name, l.ID, l.Role, l.Until}, nil
 }
 
 // pageAddress is where people find the page of a fleet: as its file says or, where it
-// does not, at the first address that serves it; on this machine alone by the fleet's own name.
-func pageAddress(f *config.Fleet, keeper *access.Keeper) (string, error) {
+// does not, at the first address that serves it; on this machine alone by the fleet's own name,
+// host.
+func pageAddress(f *config.Fleet) (at func(host string) string, err error) {
+	is := func(address string) func(string) string { return func(string) string { return address } }
 	if f.Page.Address != nil {
-		return f.Page.Address.String(), nil
+		return is(f.Page.Address.String()), nil
 	}
 	socket := ""
 	for _, l := range f.Listen {
@@ -143,20 +188,19 @@ func pageAddress(f *config.Fleet, keeper *access.Keeper) (string, error) {
 		case l.Network == "unix":
 			socket = cmp.Or(socket, l.Address)
 		case l.Local():
-			host, err := keeper.Host()
 			_, port, _ := net.SplitHostPort(l.Address)
-			return "http://" + net.JoinHostPort(host, port), err
+			return func(host string) string { return "http://" + net.JoinHostPort(host, port) }, nil
 		default:
-			return "http://" + reachable(l.Address), nil
+			return is("http://" + reachable(l.Address)), nil
 		}
 	}
 	if socket != "" {
-		return "", &failure{
+		return nil, &failure{
 			exitError, "for a proxy before it write, at the top of the file, page: {address: \"https://NAME\", proxies: [socket]}; open: true beside the socket lets your own user look without a link",
 			fmt.Errorf("cannot make a link: the page is served at the socket %s alone, and nothing says what name a browser finds it by", socket),
 		}
 	}
-	return "", &failure{exitError, `write, at the top of the file, listen: [{address: ":8322", serve: [page]}]`, errors.New("cannot make a link: no address serves the page")}
+	return nil, &failure{exitError, `write, at the top of the file, listen: [{address: ":8322", serve: [page]}]`, errors.New("cannot make a link: no address serves the page")}
 }
 
 // reachable is an address as a browser reaches it: one that stands for all of this
@@ -229,17 +273,6 @@ type commandToken struct {
 	access.Token
 }
 
-func (c pageCmd) command(keeper *access.Keeper, ours string) (result, error) {
-	secret, made, err := keeper.Command(c.Name)
-	if errors.Is(err, access.ErrMany) {
-		return nil, &failure{exitError, ours + " page revoke NAME", err}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return commandToken{secret, made}, nil
-}
-
 func (t commandToken) text(p *page) {
 	p.printf("%s\n\n", t.Secret)
 	p.saidf("This is %q, good until %s, and is shown this once: keep it where no agent can read it, such as a password manager. heartbeat has no copy. approve and reject ask for it where the file says approvals: {by: page}.", t.Name, t.Until.Local().Format("2006-01-02"))
@@ -247,14 +280,8 @@ func (t commandToken) text(p *page) {
 
 // pageTokens are those that are good.
 type pageTokens struct {
-	Tokens []access.Token `json:"tokens"`
-	Links  []access.Token `json:"links"`
-	ours   string
-}
-
-func (pageCmd) tokens(k *access.Keeper, a *app) (result, error) {
-	tokens, links, err := k.Tokens()
-	return pageTokens{tokens, links, a.ours()}, err
+	access.List
+	ours string
 }
 
 func (t pageTokens) text(p *page) {
@@ -276,20 +303,6 @@ func (t pageTokens) text(p *page) {
 // pageRevoked are the tokens and links that are not good any more.
 type pageRevoked struct {
 	Revoked []access.Token `json:"revoked"`
-}
-
-func (c pageCmd) revoke(k *access.Keeper) (result, error) {
-	if (len(c.Tokens) == 0) != c.All {
-		return nil, usagef("heartbeat page revoke NAME, or heartbeat page revoke --all", "name tokens or --all, one of the two")
-	}
-	gone, err := k.Revoke(c.All, c.Tokens...)
-	if errors.Is(err, access.ErrNone) {
-		return nil, &failure{exitError, "heartbeat page tokens lists them", err}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return pageRevoked{gone}, nil
 }
 
 func (r pageRevoked) text(p *page) {

@@ -37,6 +37,7 @@ b = json.dumps({"approval": {"id": sys.argv[2], "state": "approved"}})
 s.sendall(("POST /v1/answer-approval HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(b), b)).encode())
 a = s.makefile().read(); print(a); sys.exit(0 if " 200 " in a else 1)' $SOCK $ID`,
 	`curl -s -w '%{http_code}' --unix-socket $SOCK -H 'Content-Type: application/json' -d '{"approval":{"id":"'$ID'","state":"approved"}}' http://x/v1/answer-approval | tee code; grep -q 200 code`,
+	`curl -s -w '%{http_code}' --unix-socket $SOCK -H 'Content-Type: application/json' -d '{"tokens":{"do":"token"}}' http://x/v1/tokens | tee code; grep -q 200 code`,
 	`$HB resume a`, `$HB stop`, `$HB apply`, `$HB page link --role act`,
 }
 

@@ -40,6 +40,7 @@ type old struct {
 
 // all are the files that are taken over.
 var all = []old{
+	{file: "page/tokens.json", take: tokens, lost: "who may see the page: each browser and each command line needs a new token"},
 	{file: "page/orders.json", take: orders, lost: "what people have ordered by the page in the last day: a form that is sent again is carried out again"},
 	{file: "journal.1.jsonl", take: events, lost: "what happened in the past"},
 	{file: "journal.2.jsonl", take: events, lost: "what happened in the past"},
@@ -87,19 +88,25 @@ func open(ctx context.Context, stateDir string, wait time.Duration, log *slog.Lo
 	return s, release, nil
 }
 
-// actWait is how long Act waits for the fleet's lock, which commands have for some
+// actWait is how long Use waits for the fleet's lock, which commands have for some
 // milliseconds.
 const actWait = 2 * time.Second
 
-// Act changes the store of a fleet that no run has; the changes are those of a run. The error
-// is a *store.HeldError if a run has it: ask that one.
-func Act(ctx context.Context, stateDir string, act func(*store.Change) error) error {
+// Use has use write the store of a fleet that no run has. The error is a *store.HeldError if a
+// run has it: ask that one.
+func Use(ctx context.Context, stateDir string, use func(*store.Store) error) error {
 	s, release, err := open(ctx, stateDir, actWait, slog.Default())
 	if err != nil {
 		return err
 	}
 	defer release()
-	return s.Write(ctx, act)
+	return use(s)
+}
+
+// Act changes the store of a fleet that no run has; the changes are those of a run. Its errors
+// are those of Use.
+func Act(ctx context.Context, stateDir string, act func(*store.Change) error) error {
+	return Use(ctx, stateDir, func(s *store.Store) error { return s.Write(ctx, act) })
 }
 
 // Note writes events into the journal of a fleet that no run has. A run that has begun

@@ -68,6 +68,15 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 			`[{"key":"t 0-AAAAAAAAAAAAAAAAAAAAAAAAAA pause a","at":"2026-11-01T10:00:00Z","done":true,"answer":"paused"}, null]`,
 			`SELECT COUNT(*) FROM orders WHERE token = 't' AND what = 'pause a' AND done = 1 AND answer = 'paused'`,
 		},
+		"page/tokens.json": {
+			`{"host":"heartbeat-x.localhost","links":[{"id":"b","name":"b","role":"act","made":"2026-11-01T10:00:00Z","until":"2026-11-01T10:10:00Z","sha256":"02"}],
+				"tokens":[{"id":"a","name":"phone","role":"look","made":"2026-11-01T10:00:00Z","used":"2026-11-01T11:00:00Z","until":"2027-01-30T10:00:00Z","sha256":"01"}],
+				"commands":[{"id":"c","name":"laptop","role":"command","made":"2026-11-01T10:00:00Z","until":"2027-01-30T10:00:00Z","sha256":"03"}]}`,
+			`SELECT COUNT(*) FROM page WHERE host = 'heartbeat-x.localhost'
+				AND EXISTS (SELECT 1 FROM tokens WHERE hash = '01' AND id = 'a' AND name = 'phone' AND role = 'look' AND link = 0 AND made = 1793527200000 AND used = made + 3600000 AND until = made + 7776000000)
+				AND EXISTS (SELECT 1 FROM tokens WHERE hash = '02' AND role = 'act' AND link = 1 AND used = 0)
+				AND EXISTS (SELECT 1 FROM tokens WHERE hash = '03' AND role = 'command' AND link = 0)`,
+		},
 		"journal.1.jsonl": {"{\"at\":\"2026-11-01T10:00:00Z\",\"agent\":\"a\",\"kind\":\"fired\"}\n\n{\"at\":\"2026", `SELECT COUNT(*) FROM events WHERE agent = 'a' AND kind = 'fired' AND at = 1793527200000 AND crc = -1 AND n = 1`},
 		"journal.2.jsonl": {"no event\n{\"at\":\"2026-11-01T10:00:00Z\",\"kind\":\"removed\"}\n", `SELECT COUNT(*) FROM events WHERE agent = '' AND kind = 'removed'`},
 		"journal.jsonl":   {"{\"at\":\"2026-11-01T10:00:00Z\",\"agent\":\"a\",\"kind\":\"fired\",\"crc\":\"00000000\"}\n", `SELECT COUNT(*) FROM events WHERE crc > 0`},

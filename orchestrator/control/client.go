@@ -22,6 +22,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
 	"heartbeat/ptyrun/peer"
 )
@@ -223,6 +224,12 @@ func (c *Client) Answer(ctx context.Context, id string, yes bool, note, token st
 	var answered approval.Request
 	err := c.do(ctx, http.MethodPost, "answer-approval", &request{Approval: &r, Token: token}, &answered)
 	return answered, err
+}
+
+// Tokens has the run do something to who may see the page, with a token or "".
+func (c *Client) Tokens(ctx context.Context, o access.Order, token string) (d access.Done, err error) {
+	err = c.do(ctx, http.MethodPost, "tokens", &request{Tokens: &o, Token: token}, &d)
+	return d, err
 }
 
 // Answered has the run write down what the queue of an agent was told.

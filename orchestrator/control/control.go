@@ -16,6 +16,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
 )
@@ -47,6 +48,8 @@ type Scheduler interface {
 	MayAnswer(id, token string) (by string, err error)
 	// AnswerApproval files what a person says to a request.
 	AnswerApproval(ctx context.Context, id string, a approval.Answer) (approval.Request, error)
+	// Tokens carries out what is to be done to who may see the page, if the token allows it.
+	Tokens(ctx context.Context, o access.Order, token string) (access.Done, error)
 	// NoteAnswered writes down what the queue of an agent was told.
 	NoteAnswered(agent string, text foreign.Text)
 	// LookLater looks for prompts that are to be sent at a time.
@@ -74,6 +77,8 @@ type request struct {
 	Text string `json:"text,omitempty"`
 	// Token proves that a person answers.
 	Token string `json:"token,omitempty"`
+	// Tokens is what is to be done to who may see the page.
+	Tokens *access.Order `json:"tokens,omitempty"`
 }
 
 // problem is the answer to a request that failed.

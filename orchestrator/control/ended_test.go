@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
 )
 
@@ -33,9 +34,13 @@ var calls = map[string]func(ctx context.Context, c *Client) error{
 	"Trigger":       func(ctx context.Context, c *Client) error { _, err := c.Trigger(ctx, "a", ""); return err },
 	"Stop":          func(ctx context.Context, c *Client) error { _, err := c.Stop(ctx, false); return err },
 	"Answer":        func(ctx context.Context, c *Client) error { _, err := c.Answer(ctx, "x", true, "", ""); return err },
-	"Answered":      func(ctx context.Context, c *Client) error { return c.Answered(ctx, "a", "x") },
-	"Later":         func(ctx context.Context, c *Client) error { return c.Later(ctx) },
-	"Reload":        func(ctx context.Context, c *Client) error { _, err := c.Reload(ctx); return err },
+	"Tokens": func(ctx context.Context, c *Client) error {
+		_, err := c.Tokens(ctx, access.Order{}, "")
+		return err
+	},
+	"Answered": func(ctx context.Context, c *Client) error { return c.Answered(ctx, "a", "x") },
+	"Later":    func(ctx context.Context, c *Client) error { return c.Later(ctx) },
+	"Reload":   func(ctx context.Context, c *Client) error { _, err := c.Reload(ctx); return err },
 }
 
 // TestASchedulerThatEndsBeforeItAnswersIsSaidToHave, for every call: whoever asked got a

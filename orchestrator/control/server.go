@@ -196,6 +196,12 @@ var routes = []route{
 		return s.Reload()
 	}},
 	{path: "answer-approval", person: "answer a request for an approval", do: answers},
+	{path: "tokens", person: "change who may see the page", do: func(ctx context.Context, s Scheduler, q request) (any, error) {
+		if q.Tokens == nil {
+			return nil, errors.New("cannot change who may see the page: the request does not say how")
+		}
+		return s.Tokens(ctx, *q.Tokens, q.Token)
+	}},
 	{path: "answered", person: "answer for a queue", do: func(_ context.Context, s Scheduler, q request) (any, error) {
 		for _, agent := range q.Agents {
 			s.NoteAnswered(agent, foreign.Text(q.Text))

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"heartbeat/orchestrator/page/access"
 )
 
 // Limits of live pages: how often a page is drawn again, which share of the time that may take,
@@ -287,10 +285,7 @@ func (p *Page) follow(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep it back
 	s := stream{w: w, conn: http.NewResponseController(w)}
 	_ = s.conn.SetReadDeadline(time.Time{})
-	s.may = func() bool {
-		no := p.opt.Guard.Still(r, who)
-		return no == nil || no.Reason == access.Unreadable // which may be over in a moment
-	}
+	s.may = func() bool { return p.opt.Guard.Still(r, who) == nil }
 	p.feed(r, news, on, s)
 }
 

@@ -261,7 +261,7 @@ func TestBehindTLS(t *testing.T) {
 		}
 		return res
 	}
-	link, _, err := l.keeper.Link("phone", access.Act)
+	link, _, err := l.keeper.Link(l.t.Context(), "phone", access.Act)
 	l.must(err)
 	if res := do(http.MethodPost, Root+"enter", url.Values{"link": {link}}); res.StatusCode != http.StatusSeeOther || len(jar) != 1 || !res.Cookies()[0].Secure {
 		t.Fatalf("%d %v", res.StatusCode, jar)
@@ -298,16 +298,16 @@ func TestWhoMayNotLookAnyMoreIsToldNothingMore(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(l *lab, b browser){
 		"its token is revoked": func(l *lab, _ browser) {
-			_, err := l.keeper.Revoke(true)
+			_, err := l.keeper.Revoke(l.t.Context(), true)
 			l.must(err)
 		},
-		"by another process": func(l *lab, _ browser) {
-			_, err := access.NewKeeper(l.dir, nil).Revoke(false, "phone")
+		"by its name": func(l *lab, _ browser) {
+			_, err := l.keeper.Revoke(l.t.Context(), false, "phone")
 			l.must(err)
 		},
 		"its token is over": func(l *lab, _ browser) { l.ahead.Store(int64(access.TokenLasts)) },
 		"its browser got another token": func(l *lab, b browser) {
-			link, _, err := l.keeper.Link("other", access.Act)
+			link, _, err := l.keeper.Link(l.t.Context(), "other", access.Act)
 			l.must(err)
 			if res, body := l.ask(b, http.MethodPost, Root+"enter", url.Values{"link": {link}}); res.StatusCode != http.StatusSeeOther {
 				l.t.Errorf("%d %s", res.StatusCode, body)
@@ -346,17 +346,17 @@ func TestALinkSaysAtOnceWhatItIs(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	for role, acts := range map[access.Role]bool{access.Look: false, access.Act: true} {
-		link, _, err := l.keeper.Link("x", role)
+		link, _, err := l.keeper.Link(l.t.Context(), "x", role)
 		l.must(err)
 		res, body := l.ask(browser{}, http.MethodGet, Root+"enter/"+link, nil)
 		if res.StatusCode != http.StatusOK || !strings.Contains(body, "see a fleet") || strings.Contains(body, ", and control it: ") != acts {
 			t.Errorf("%s: %d %s", role, res.StatusCode, body)
 		}
 	}
-	used, _, err := l.keeper.Link("used", access.Act)
+	used, _, err := l.keeper.Link(l.t.Context(), "used", access.Act)
 	l.must(err)
 	l.ask(browser{}, http.MethodPost, Root+"enter", url.Values{"link": {used}})
-	late, _, err := l.keeper.Link("late", access.Act)
+	late, _, err := l.keeper.Link(l.t.Context(), "late", access.Act)
 	l.must(err)
 	l.ahead.Store(int64(access.LinkLasts))
 	bodies := map[string]bool{}

@@ -118,7 +118,7 @@ func TestAPageIsCompressedForWhoTakesIt(t *testing.T) {
 	l := newLab(t)
 	l.fleet = many(500, time.Now())
 	acts := l.enter(access.Act)
-	link, _, err := l.keeper.Link("phone", access.Act)
+	link, _, err := l.keeper.Link(l.t.Context(), "phone", access.Act)
 	l.must(err)
 	for at, want := range map[string]string{Root: "gzip", Root + "style.css": "gzip", Root + "live.js": "gzip", Root + "enter/" + link: "", Root + "live?at=" + Root: ""} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

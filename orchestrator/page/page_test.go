@@ -23,6 +23,7 @@ import (
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/page/once"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/ptyrun/peer"
 )
@@ -31,6 +32,7 @@ import (
 type lab struct {
 	t      *testing.T
 	page   *Page
+	store  *store.Store
 	keeper *access.Keeper
 	guard  *access.Guard
 	dir    string
@@ -54,11 +56,14 @@ func newLab(t *testing.T) *lab {
 		{AgentState: status.AgentState{Agent: "a", State: status.Idle}}, {AgentState: status.AgentState{Agent: "b", State: status.Held, Reason: "why"}},
 	}}}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	l.keeper = access.NewKeeper(l.dir, func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) })
+	l.store = storetest.New(t, l.dir)
+	var err error
+	l.keeper, err = access.Open(t.Context(), l.store, func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) })
+	l.must(err)
 	l.guard = access.NewGuard(access.Options{Tokens: l.keeper, Person: l.isPerson, Fleet: l.dir, Log: log})
 	l.socket = filepath.Join(l.dir, "s")
 	l.guard.Use(access.Rules{Open: []string{l.socket}})
-	l.page = New(Options{Fleet: "office", Read: l, Act: l, Approvals: l, Guard: l.guard, Book: once.Open(storetest.New(t, l.dir), nil), Note: l.note, Log: log})
+	l.page = New(Options{Fleet: "office", Read: l, Act: l, Approvals: l, Guard: l.guard, Book: once.Open(l.store, nil), Note: l.note, Log: log})
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	all.Go(func() { l.page.Run(ctx) })
@@ -192,7 +197,7 @@ func (l *lab) ask(b browser, method, at string, form url.Values) (*http.Response
 // enter opens a link and returns the browser that has its token.
 func (l *lab) enter(role access.Role) browser {
 	l.t.Helper()
-	link, _, err := l.keeper.Link("phone", role)
+	link, _, err := l.keeper.Link(l.t.Context(), "phone", role)
 	l.must(err)
 	res, body := l.ask(browser{}, http.MethodGet, Root+"enter/"+link, nil)
 	if res.StatusCode != http.StatusOK || !strings.Contains(body, link) {
@@ -415,7 +420,7 @@ func TestWhoMayLook(t *testing.T) {
 	if strings.Contains(body, "<button") || strings.Contains(body, "csrf") {
 		t.Errorf("who may not act has buttons: %s", body)
 	}
-	if _, err := l.keeper.Revoke(false, "phone"); err != nil {
+	if _, err := l.keeper.Revoke(l.t.Context(), false, "phone"); err != nil {
 		t.Fatal(err)
 	}
 	if res, _ := l.ask(looks, http.MethodGet, Root, nil); res.StatusCode != http.StatusUnauthorized {
@@ -428,7 +433,7 @@ func TestBehindAProxy(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	address := &url.URL{Scheme: "https", Host: "fleet.example.org"}
-	link, _, err := l.keeper.Link("phone", access.Act)
+	link, _, err := l.keeper.Link(l.t.Context(), "phone", access.Act)
 	l.must(err)
 	proxied := browser{host: "fleet.example.org", headers: []string{"X-Forwarded-Proto", "https", "X-Forwarded-For", "192.0.2.7", "Origin", "https://fleet.example.org"}}
 	if res, _ := l.ask(proxied, http.MethodPost, Root+"enter", url.Values{"link": {link}}); res.StatusCode != http.StatusMisdirectedRequest {
@@ -506,7 +511,7 @@ func TestWrongTokensLockNobodyOut(t *testing.T) {
 		if res, _ := l.ask(right, http.MethodPost, Root+"act", with(form, "do", "pause a")); res.StatusCode != http.StatusSeeOther {
 			t.Errorf("%s, a token acts: %d", name, res.StatusCode)
 		}
-		link, _, err := l.keeper.Link("phone", access.Look)
+		link, _, err := l.keeper.Link(l.t.Context(), "phone", access.Look)
 		l.must(err)
 		if res, _ := l.ask(b, http.MethodGet, Root+"enter/"+link, nil); res.StatusCode != http.StatusOK {
 			t.Errorf("%s, a link is looked at: %d", name, res.StatusCode)
@@ -543,7 +548,7 @@ func TestWithoutATokenNothingIsTold(t *testing.T) {
 	l.page.opt.Fleet = "secret-name"
 	var logged strings.Builder
 	l.page.opt.Log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	link, _, err := l.keeper.Link("phone", access.Act)
+	link, _, err := l.keeper.Link(l.t.Context(), "phone", access.Act)
 	l.must(err)
 	for _, b := range []browser{{}, {host: "evil.example"}, {socket: true, headers: []string{"Via", "x"}}} {
 		for _, path := range []string{Root, Root + "enter/" + link, Root + "enter/nothing", Root + "agents/a", Root + "live?at=" + Root, Root + "nothing", Root + "style.css"} {
@@ -562,7 +567,7 @@ func TestWithoutATokenNothingIsTold(t *testing.T) {
 func TestALinkThatIsLookedAt(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	link, _, err := l.keeper.Link("phone", access.Look)
+	link, _, err := l.keeper.Link(l.t.Context(), "phone", access.Look)
 	l.must(err)
 	for range 3 {
 		l.ask(browser{}, http.MethodGet, Root+"enter/"+link, nil)
@@ -597,7 +602,7 @@ func TestWhoLeavesHasNoToken(t *testing.T) {
 	if res, _ := l.ask(looks, http.MethodPost, Root+"leave", form); res.StatusCode != http.StatusOK || res.Cookies()[0].MaxAge >= 0 {
 		t.Errorf("%d %v", res.StatusCode, res.Cookies())
 	}
-	if tokens, _, err := l.keeper.Tokens(); err != nil || len(tokens) > 0 {
+	if tokens, err := store.Get(t.Context(), l.store.Reader, func(v *store.View) (access.List, error) { return access.Read(v, time.Now()) }); err != nil || len(tokens.Tokens) > 0 {
 		t.Error(tokens, err)
 	}
 }

@@ -108,7 +108,7 @@ func TestASessionDoesNotAct(t *testing.T) {
 		t.Errorf("a person: %v, done %q", codes, l.did)
 	}
 	// Nor does a session get a token, or look over the open socket without one.
-	link, _, err := l.keeper.Link("phone", access.Act)
+	link, _, err := l.keeper.Link(l.t.Context(), "phone", access.Act)
 	l.must(err)
 	entry := url.Values{"link": {link}}.Encode()
 	others := []question{
@@ -132,7 +132,7 @@ func TestWhoNobodyCanTellMayLook(t *testing.T) {
 	l.checks = func(int) error { return peer.ErrUnseen }
 	l.mu.Unlock()
 	for role, want := range map[access.Role]int{access.Look: http.StatusSeeOther, access.Act: http.StatusForbidden} {
-		link, _, err := l.keeper.Link("phone", role)
+		link, _, err := l.keeper.Link(l.t.Context(), "phone", role)
 		l.must(err)
 		entry := url.Values{"link": {link}}.Encode()
 		asks := fmt.Sprintf("POST %senter HTTP/1.1\r\nHost: %s\r\nOrigin: http://%[2]s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", Root, l.port, len(entry), entry)

@@ -26,7 +26,7 @@ func TestAnotherUserOfThisMachineDoesNotAct(t *testing.T) {
 	l.mu.Unlock()
 	wrong := browser{cookies: []*http.Cookie{{Name: acts.cookies[0].Name, Value: "x"}}}
 	link := func(role access.Role) url.Values {
-		secret, _, err := l.keeper.Link("phone", role)
+		secret, _, err := l.keeper.Link(l.t.Context(), "phone", role)
 		l.must(err)
 		return url.Values{"link": {secret}}
 	}

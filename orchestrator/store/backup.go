@@ -96,7 +96,11 @@ func (s *Store) KeepBackups(ctx context.Context, now time.Time) (after time.Dura
 // Restore puts a backup in the place of a fleet's store. What was there stays beside it,
 // under the name that is returned, "" if nothing was. The backup is checked before anything
 // is changed, and stays as it is. The caller holds the fleet's lock.
-func Restore(ctx context.Context, l *Lock, backup string) (before string, err error) {
+//
+// carry changes what is put there, whose tables have this program's version by then, by what
+// the store in its place says: some things no backup may bring back. was is nil if there is
+// none, or it cannot be read.
+func Restore(ctx context.Context, l *Lock, backup string, carry func(was *View, c *Change) error) (before string, err error) {
 	path := filepath.Join(l.dir, Name)
 	if err := mayHold(l.dir); err != nil {
 		return "", err
@@ -105,7 +109,11 @@ func Restore(ctx context.Context, l *Lock, backup string) (before string, err er
 	if err := discard(unfinished); err != nil {
 		return "", fmt.Errorf("cannot restore %q: %w", backup, err)
 	}
-	if err := copyWhole(ctx, backup, unfinished); err != nil {
+	err = copyWhole(ctx, backup, unfinished)
+	if err == nil {
+		err = carryOver(ctx, l, unfinished, carry)
+	}
+	if err != nil {
 		return "", errors.Join(fmt.Errorf("cannot restore %q: %w", backup, err), discard(unfinished))
 	}
 	before, err = setAside(path)
@@ -113,6 +121,50 @@ func Restore(ctx context.Context, l *Lock, backup string) (before string, err er
 		return before, fmt.Errorf("cannot put the present store aside: %w", err)
 	}
 	return before, putInPlace(unfinished, path)
+}
+
+// carryOver has carry change a database that nobody has open.
+func carryOver(ctx context.Context, l *Lock, unfinished string, carry func(was *View, c *Change) error) (err error) {
+	pool, err := sql.Open("sqlite", dsn(unfinished, "rw"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := bring(ctx, tx); err != nil {
+		return err
+	}
+	c := &Change{View: View{ctx: ctx, q: tx}, prepared: func(query string) (*sql.Stmt, error) { return tx.PrepareContext(ctx, query) }}
+	read := func(was *View) error { return carry(was, c) }
+	if was := present(ctx, l); was != nil {
+		err = errors.Join(was.Read(ctx, read), was.Close())
+	} else {
+		err = read(nil)
+	}
+	if err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// present opens the store that a backup takes the place of; nil: there is none that can be read.
+func present(ctx context.Context, l *Lock) *Reader {
+	if _, err := Migrate(ctx, l); err != nil {
+		return nil
+	}
+	r, err := OpenReader(ctx, l.dir)
+	if err != nil {
+		return nil
+	}
+	if err := r.Check(ctx); err != nil {
+		_ = r.Close() // it was only read
+		return nil
+	}
+	return r
 }
 
 // setAside gives the present store another name, and returns it; "": there is none. The

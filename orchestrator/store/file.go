@@ -125,6 +125,9 @@ func (e *NetworkError) Hint() string {
 // putInPlace gives a database, which nobody has open, its name, durably: the folders above it
 // were perhaps made just now.
 func putInPlace(unfinished, path string) error {
+	if exists(unfinished + "-wal") {
+		return fmt.Errorf("cannot put the store in its place: its log %q was not taken into it", unfinished+"-wal")
+	}
 	in, err := durable.Open(filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("cannot put the store in its place: %w", err)

@@ -43,6 +43,19 @@ func advance(ctx context.Context, tx *sql.Tx, version int) error {
 	return nil
 }
 
+// bring brings the tables of a database to this program's version.
+func bring(ctx context.Context, tx *sql.Tx) error {
+	var from int
+	if err := tx.QueryRowContext(ctx, `SELECT version FROM store`).Scan(&from); err != nil {
+		return err
+	}
+	if err := advance(ctx, tx, from); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE store SET version = $1`, Version)
+	return err
+}
+
 // Migrate brings a store's tables to this program's version, forwards only, in one
 // transaction, and returns the version that it had. Before it changes anything it makes a
 // backup, Name.before-VERSION. A store of a newer version is a *VersionError. Only "run" calls
@@ -73,10 +86,7 @@ func Migrate(ctx context.Context, l *Lock) (from int, err error) {
 		return from, classify(path, err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if err = advance(ctx, tx, from); err == nil {
-		_, err = tx.ExecContext(ctx, `UPDATE store SET version = $1`, Version)
-	}
-	if err == nil {
+	if err = bring(ctx, tx); err == nil {
 		err = tx.Commit()
 	}
 	if err != nil {

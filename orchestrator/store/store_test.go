@@ -427,22 +427,33 @@ func TestABackupIsAWholeStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := s.ID()
-	before, err := Restore(t.Context(), l, backup)
-	if err != nil || before == "" {
-		t.Fatal(before, err)
+	highest := -1
+	before, err := Restore(t.Context(), l, backup, func(was *View, c *Change) error {
+		if _, err := was.One(`SELECT MAX(n) FROM tries`, nil, &highest); err != nil {
+			return err
+		}
+		_, err := c.Do(`INSERT INTO tries (n, text) VALUES ($1, '')`, -1)
+		return err
+	})
+	if err != nil || before == "" || highest != 1_000_000 {
+		t.Fatal(before, highest, err)
 	}
 	s, err = Open(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := numbers(t, s.Reader)
+	if len(got) == 0 || got[0] != -1 {
+		t.Fatalf("what was carried over is not there: %v", got)
+	}
+	got = got[1:]
 	if len(got) > written || len(got) > 0 && got[len(got)-1] != len(got)-1 || s.ID() != id || !s.Found().Moved {
 		t.Errorf("of %d numbers %d are there; found %+v", written, len(got), s.Found())
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Restore(t.Context(), l, before); err != nil { // and back
+	if _, err := Restore(t.Context(), l, before, nothing); err != nil { // and back
 		t.Fatal(err)
 	}
 	s, err = Open(t.Context(), l)
@@ -452,6 +463,34 @@ func TestABackupIsAWholeStore(t *testing.T) {
 	defer s.Close()
 	if got := numbers(t, s.Reader); len(got) != written+1 {
 		t.Errorf("%d numbers, want %d", len(got), written+1)
+	}
+}
+
+// nothing is carried over into a backup.
+func nothing(*View, *Change) error { return nil }
+
+// TestWhatABackupMayNotBringBackIsKnownOrNot: of a store that cannot be read nothing is known.
+func TestWhatABackupMayNotBringBackIsKnownOrNot(t *testing.T) {
+	t.Parallel()
+	for what, harm := range map[string]func(path string) error{
+		"none":      os.Remove,
+		"no store":  func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("text\n", 3000)), 0o600) },
+		"half":      func(path string) error { return os.Truncate(path, 5000) },
+		"a folder":  func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+		"as it was": func(string) error { return nil },
+	} {
+		dir, l := fresh(t)
+		s := opened(t, l)
+		backup := filepath.Join(dir, "backup.db")
+		if err := errors.Join(s.Backup(t.Context(), backup), s.Close(), harm(filepath.Join(dir, Name))); err != nil {
+			t.Fatal(err)
+		}
+		known := false
+		_, err := Restore(t.Context(), l, backup, func(was *View, _ *Change) error { known = was != nil; return nil })
+		if err != nil || known != (what == "as it was") {
+			t.Errorf("%s: known %v, %v", what, known, err)
+		}
+		opened(t, l)
 	}
 }
 
@@ -490,11 +529,11 @@ func TestWhatIsNoBackupIsNotRestored(t *testing.T) {
 		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Restore(t.Context(), l, path); err == nil {
+		if _, err := Restore(t.Context(), l, path, nothing); err == nil {
 			t.Errorf("%s was restored", what)
 		}
 	}
-	if _, err := Restore(t.Context(), l, filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Restore(t.Context(), l, filepath.Join(dir, "none"), nothing); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 	opened(t, l)

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"net/http"
 )
@@ -19,11 +20,9 @@ func (g *Guard) Enters(w http.ResponseWriter, r *http.Request) (Token, *Refusal)
 	}
 	// A wrong one changes nothing, and costs no lock.
 	link := r.PostForm.Get("link")
-	_, err := g.tokens.Offer(link)
-	var secret string
-	var made Token
-	if err == nil {
-		secret, made, err = g.tokens.Redeem(link)
+	secret, made, err := "", Token{}, ErrWrong
+	if _, good := g.tokens.Offer(link); good {
+		secret, made, err = g.tokens.Redeem(r.Context(), link)
 	}
 	switch {
 	case errors.Is(err, ErrWrong):
@@ -32,10 +31,10 @@ func (g *Guard) Enters(w http.ResponseWriter, r *http.Request) (Token, *Refusal)
 		return Token{}, refuse(NoRoom)
 	case err != nil:
 		g.log.Error("the page's tokens cannot be changed", "err", err)
-		return Token{}, refuse(Unreadable)
+		return Token{}, refuse(NotKept)
 	}
 	if had, err := r.Cookie(g.cookieName(c.secure)); err == nil {
-		g.replaced(had.Value)
+		g.replaced(r.Context(), had.Value)
 	}
 	http.SetCookie(w, g.bake(c.secure, secret, int(TokenLasts.Seconds())))
 	return made, nil
@@ -49,7 +48,7 @@ func (g *Guard) mayEnter(r *http.Request) *Refusal {
 	if no == nil || !no.unseen && no.Reason != OtherUser {
 		return no
 	}
-	if link, err := g.tokens.Offer(r.PostForm.Get("link")); err != nil || link.Role != Look {
+	if link, good := g.tokens.Offer(r.PostForm.Get("link")); !good || link.Role != Look {
 		return no
 	}
 	return nil
@@ -62,25 +61,20 @@ func (g *Guard) Offers(r *http.Request, secret string) (Token, *Refusal) {
 	if no != nil {
 		return Token{}, no
 	}
-	link, err := g.tokens.Offer(secret)
-	switch {
-	case err == nil:
+	if link, good := g.tokens.Offer(secret); good {
 		return link, nil
-	case !errors.Is(err, ErrWrong):
-		g.log.Error("the page's tokens cannot be read", "err", err)
-		return Token{}, refuse(Unreadable)
 	}
 	return Token{}, g.wrong(r, c, BadLink)
 }
 
 // replaced ends the token that a browser had before it got another one: nobody has it
 // any more.
-func (g *Guard) replaced(secret string) {
-	former, err := g.tokens.Find(secret)
-	if err == nil {
-		_, err = g.tokens.Revoke(false, former.ID)
+func (g *Guard) replaced(ctx context.Context, secret string) {
+	former, good := g.tokens.Find(ctx, secret)
+	if !good {
+		return
 	}
-	if err != nil && !errors.Is(err, ErrNone) {
+	if _, err := g.tokens.Revoke(context.WithoutCancel(ctx), false, former.ID); err != nil && !errors.Is(err, ErrNone) {
 		g.log.Warn("the token that a browser had before stays good", "err", err)
 	}
 }
@@ -92,7 +86,7 @@ func (g *Guard) Left(w http.ResponseWriter, r *http.Request, who Who) error {
 		return no
 	}
 	http.SetCookie(w, g.bake(c.secure, "", -1))
-	_, err := g.tokens.Revoke(false, who.Token)
+	_, err := g.tokens.Revoke(context.WithoutCancel(r.Context()), false, who.Token)
 	return err
 }
 

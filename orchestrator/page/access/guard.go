@@ -87,13 +87,9 @@ func (g *Guard) looks(r *http.Request, c coming) (Who, *Refusal) {
 		}
 		return Who{Role: Look, From: c.whose()}, nil
 	}
-	token, err := g.tokens.Find(cookie.Value)
-	switch {
-	case errors.Is(err, ErrNone):
+	token, good := g.tokens.Find(r.Context(), cookie.Value)
+	if !good {
 		return Who{}, g.wrong(r, c, WrongToken)
-	case err != nil:
-		g.log.Error("the page's tokens cannot be read", "err", err)
-		return Who{}, refuse(Unreadable)
 	}
 	return Who{Token: token.ID, Name: token.Name, Role: token.Role, From: c.whose(), CSRF: csrfOf(cookie.Value)}, nil
 }
@@ -108,8 +104,8 @@ func (g *Guard) Knows(r *http.Request) bool {
 	if err != nil || cookie.Value == "" {
 		return c.own && g.aPerson(r) == nil
 	}
-	_, err = g.tokens.Find(cookie.Value)
-	return err == nil
+	_, good := g.tokens.Find(r.Context(), cookie.Value)
+	return good
 }
 
 // Still decides whether who was let in by this request may look on, as before. It is
@@ -126,12 +122,7 @@ func (g *Guard) Still(r *http.Request, who Who) *Refusal {
 	if err != nil {
 		return refuse(NoToken)
 	}
-	switch token, err := g.tokens.Find(cookie.Value); {
-	case errors.Is(err, ErrNone):
-		return refuse(WrongToken)
-	case err != nil:
-		return refuse(Unreadable)
-	case token.ID != who.Token || token.Role != who.Role:
+	if token, good := g.tokens.Find(r.Context(), cookie.Value); !good || token.ID != who.Token || token.Role != who.Role {
 		return refuse(WrongToken)
 	}
 	return nil

@@ -20,7 +20,7 @@ const (
 	NoForm       Reason = "no-form"    // it is not what a form of ours sends
 	NotAPerson   Reason = "no-person"  // a process of a session asks
 	OtherUser    Reason = "other-user" // another user of this machine asks, over TCP
-	Unreadable   Reason = "unreadable" // the tokens cannot be read
+	NotKept      Reason = "not-kept"   // the tokens cannot be changed
 	TooLong      Reason = "too-long"   // the form is larger than any of ours
 	StaleForm    Reason = "stale-form" // the form is another token's
 	BadLink      Reason = "bad-link"   // a link that is not good (any more)
@@ -53,7 +53,7 @@ var texts = map[Reason]Refusal{
 	NoForm:       {Code: http.StatusBadRequest, Text: "That form is not one of this page, so nothing was done."},
 	NotAPerson:   {Code: http.StatusForbidden, Text: "A session of an agent asks, and only a person may."},
 	OtherUser:    {Code: http.StatusForbidden, Text: "Another user of this machine than the one that runs the fleet sends this, so nothing was done. A proxy may act for others if page: proxies in the fleet's file names its address; heartbeat help page has more."},
-	Unreadable:   {Code: http.StatusServiceUnavailable, Text: "The page's tokens cannot be read; the scheduler's log says why."},
+	NotKept:      {Code: http.StatusServiceUnavailable, Text: "The page's tokens cannot be changed; the scheduler's log says why."},
 	TooLong:      {Code: http.StatusRequestEntityTooLarge, Text: "The form is too large, so nothing was done."},
 	StaleForm:    {Code: http.StatusForbidden, Text: "The form was drawn for another token, so nothing was done: load the page again."},
 	BadLink:      {Code: http.StatusForbidden, Text: "This link was used already, or is older than ten minutes. Type heartbeat page link on the fleet's machine for another one."},

@@ -13,23 +13,25 @@ import (
 	"time"
 
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/ptyrun/peer"
 )
 
 func TestALinkIsGoodOnce(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	k := NewKeeper(dir, nil)
-	link, _, err := k.Link("phone", Act)
+	kept := storetest.New(t, t.TempDir())
+	k := keeper(t, kept, nil)
+	link, _, err := k.Link(t.Context(), "phone", Act)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
 	var good atomic.Int32
 	var secret atomic.Value
-	for range 8 { // several browsers, and several processes, at once
+	for range 8 { // several browsers at once
 		all.Go(func() {
-			if s, made, err := NewKeeper(dir, nil).Redeem(link); err == nil {
+			if s, made, err := k.Redeem(t.Context(), link); err == nil {
 				good.Add(1)
 				secret.Store(s)
 				if made.Name != "phone" || made.Role != Act {
@@ -45,59 +47,81 @@ func TestALinkIsGoodOnce(t *testing.T) {
 		t.Fatalf("it was good %d times", good.Load())
 	}
 	s := secret.Load().(string)
-	if found, err := k.Find(s); err != nil || found.Name != "phone" {
-		t.Errorf("%+v, %v", found, err)
+	if found, good := k.Find(t.Context(), s); !good || found.Name != "phone" {
+		t.Errorf("%+v, %v", found, good)
 	}
 	for _, wrong := range []string{"", link, s[1:], s + "x"} {
-		if _, err := k.Find(wrong); !errors.Is(err, ErrNone) {
-			t.Errorf("%q: %v", wrong, err)
+		if _, good := k.Find(t.Context(), wrong); good {
+			t.Errorf("%q is good", wrong)
 		}
 	}
-	for _, name := range []string{"page/tokens.json", ".page-lock"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		info, bad := os.Stat(filepath.Join(dir, name))
-		if err != nil || bad != nil || info.Mode().Perm() != 0o600 || bytes.Contains(text, []byte(s)) || bytes.Contains(text, []byte(link)) {
-			t.Errorf("%s: %v %v %v %s", name, err, bad, info.Mode(), text)
-		}
+	if err := kept.Backup(t.Context(), filepath.Join(kept.Dir(), "all")); err != nil {
+		t.Fatal(err)
 	}
-	if gone, err := NewKeeper(dir, nil).Revoke(false, "phone"); err != nil || len(gone) != 1 {
+	text, err := os.ReadFile(filepath.Join(kept.Dir(), "all"))
+	if err != nil || !bytes.Contains(text, []byte(HashOf(s))) || bytes.Contains(text, []byte(s)) || bytes.Contains(text, []byte(link)) {
+		t.Errorf("the store has a secret, or not its hash: %v", err)
+	}
+	if gone, err := k.Revoke(t.Context(), false, "phone"); err != nil || len(gone) != 1 {
 		t.Errorf("%v, %v", gone, err)
 	}
-	if _, err := k.Find(s); !errors.Is(err, ErrNone) {
-		t.Errorf("revoked by another process, and found: %v", err)
+	for what, k := range map[string]*Keeper{"the same": k, "the next run's": keeper(t, kept, nil)} {
+		if _, good := k.Find(t.Context(), s); good {
+			t.Errorf("revoked, and good: %s", what)
+		}
 	}
+}
+
+// keeper is a run's.
+func keeper(t *testing.T, s *store.Store, now func() time.Time) *Keeper {
+	t.Helper()
+	k, err := Open(t.Context(), s, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// list is who has a token, as a command reads it.
+func list(t *testing.T, k *Keeper) List {
+	t.Helper()
+	l, err := store.Get(t.Context(), k.store.Reader, func(v *store.View) (List, error) { return Read(v, k.now()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 func TestTimeEndsLinksAndTokens(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	k := NewKeeper(t.TempDir(), func() time.Time { return now })
-	late, _, err := k.Link("", Look)
+	k := keeper(t, storetest.New(t, t.TempDir()), func() time.Time { return now })
+	late, _, err := k.Link(t.Context(), "", Look)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(LinkLasts)
-	if _, _, err := k.Redeem(late); !errors.Is(err, ErrWrong) {
+	if _, _, err := k.Redeem(t.Context(), late); !errors.Is(err, ErrWrong) {
 		t.Error(err)
 	}
-	link, _, err := k.Link("", Look)
+	link, _, err := k.Link(t.Context(), "", Look)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, made, err := k.Redeem(link)
+	secret, made, err := k.Redeem(t.Context(), link)
 	if err != nil || made.Name != made.ID {
 		t.Fatal(made, err)
 	}
 	now = now.Add(TokenLasts - time.Second)
-	if found, err := k.Find(secret); err != nil || !found.Used.Equal(made.Used) {
-		t.Errorf("%+v, %v", found, err)
+	if found, good := k.Find(t.Context(), secret); !good || !found.Used.Equal(made.Used) {
+		t.Errorf("%+v, %v", found, good)
 	}
-	if all, _, err := k.Tokens(); err != nil || len(all) != 1 || !all[0].Used.Equal(now) {
-		t.Errorf("%+v, %v, want used %v", all, err, now)
+	if all := list(t, k).Tokens; len(all) != 1 || all[0].Used.UnixMilli() != now.UnixMilli() {
+		t.Errorf("%+v, want used %v", all, now)
 	}
 	now = now.Add(time.Second)
-	if _, err := k.Find(secret); !errors.Is(err, ErrNone) {
-		t.Error(err)
+	if _, good := k.Find(t.Context(), secret); good || len(list(t, k).Tokens) > 0 {
+		t.Error("it is good for longer")
 	}
 }
 
@@ -107,34 +131,34 @@ func TestAClockThatWasAheadMakesNoLongerTokens(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-7 * 365 * 24 * time.Hour, -25 * time.Hour, -time.Hour, 0} {
 		for name, restarted := range map[string]bool{"same run": false, "another run": true} {
-			dir, clock := t.TempDir(), testbed.NewClock()
+			kept, clock := storetest.New(t, t.TempDir()), testbed.NewClock()
 			passed := time.Duration(0)
 			now := func() time.Time { return clock.Now().Add(passed) }
-			k := NewKeeper(dir, now)
-			link, _, err := k.Link("", Look)
-			secret, _, err2 := k.Redeem(link)
-			unused, _, err3 := k.Link("", Look)
-			command, _, err4 := k.Command("cli")
+			k := keeper(t, kept, now)
+			link, _, err := k.Link(t.Context(), "", Look)
+			secret, _, err2 := k.Redeem(t.Context(), link)
+			unused, _, err3 := k.Link(t.Context(), "", Look)
+			command, _, err4 := k.Command(t.Context(), "cli")
 			if err := errors.Join(err, err2, err3, err4); err != nil {
 				t.Fatal(err)
 			}
-			_, err = k.Find(secret)
+			_, was := k.Find(t.Context(), secret)
 			clock.Set(by)
 			if restarted {
-				k = NewKeeper(dir, now)
+				k = keeper(t, kept, now)
 			}
-			if _, err2 := k.Find(secret); errors.Join(err, err2) != nil {
-				t.Errorf("%s, %v: not found: %v, %v", name, by, err, err2)
+			if _, is := k.Find(t.Context(), secret); !was || !is {
+				t.Errorf("%s, %v: good before %v, and after %v", name, by, was, is)
 			}
 			passed = LinkLasts + time.Minute
-			if _, err := k.Offer(unused); !errors.Is(err, ErrWrong) {
-				t.Errorf("%s, %v: a link of %v ago: %v", name, by, passed, err)
+			if _, good := k.Offer(unused); good {
+				t.Errorf("%s, %v: a link of %v ago is good", name, by, passed)
 			}
 			passed = TokenLasts + time.Minute
-			if _, err := k.Find(secret); !errors.Is(err, ErrNone) {
-				t.Errorf("%s, %v: a token of %v ago: %v", name, by, passed, err)
+			if _, good := k.Find(t.Context(), secret); good {
+				t.Errorf("%s, %v: a token of %v ago is good", name, by, passed)
 			}
-			if _, err := k.FindCommand(command); !errors.Is(err, ErrNone) {
+			if _, err := k.FindCommand(t.Context(), command); !errors.Is(err, ErrNone) {
 				t.Errorf("%s, %v: a command's token of %v ago: %v", name, by, passed, err)
 			}
 		}
@@ -144,7 +168,7 @@ func TestAClockThatWasAheadMakesNoLongerTokens(t *testing.T) {
 // TestAUseThatCannotBeWrittenIsNotTriedEachSecond: browsers that follow look each second.
 func TestAUseThatCannotBeWrittenIsNotTriedEachSecond(t *testing.T) {
 	t.Parallel()
-	k, now := NewKeeper(t.TempDir(), nil), time.Now()
+	k, now := &Keeper{}, time.Now()
 	for i, want := range []bool{true, false, true} {
 		if got := k.tries("a", now.Add(time.Duration(i)*usedEvery/2)); got != want {
 			t.Errorf("%d: %v", i, got)
@@ -152,42 +176,67 @@ func TestAUseThatCannotBeWrittenIsNotTriedEachSecond(t *testing.T) {
 	}
 }
 
-// TestADamagedFileLetsNobodyIn: nor does anything else in its place.
-func TestADamagedFileLetsNobodyIn(t *testing.T) {
+// TestABackupBringsNoTokenBack: what was revoked or opened since it was made stays so, and what
+// was made since stays good.
+func TestABackupBringsNoTokenBack(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	k := NewKeeper(dir, nil)
-	link, _, err := k.Link("", Look)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "page", "tokens.json")
-	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := k.Redeem(link); err == nil || errors.Is(err, ErrWrong) {
-		t.Error(err)
-	}
-	if _, err := k.Find(link); err == nil || errors.Is(err, ErrNone) {
-		t.Error(err)
+	for name, known := range map[string]bool{"with the store in its place": true, "without": false} {
+		kept := storetest.New(t, t.TempDir())
+		k := keeper(t, kept, nil)
+		backup := filepath.Join(t.TempDir(), "backup")
+		revoked, _, err := k.Link(t.Context(), "revoked", Look)
+		opened, _, err2 := k.Link(t.Context(), "opened", Look)
+		host, err3 := k.Host(t.Context())
+		if err := errors.Join(err, err2, err3, kept.Backup(t.Context(), backup)); err != nil {
+			t.Fatal(err)
+		}
+		_, err = k.Revoke(t.Context(), false, "revoked")
+		secret, _, err2 := k.Redeem(t.Context(), opened)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		lock, err := store.Take(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = store.Restore(t.Context(), lock, backup, func(_ *store.View, c *store.Change) error {
+			if !known {
+				return Carry(nil, c, time.Now())
+			}
+			return kept.Read(t.Context(), func(v *store.View) error { return Carry(v, c, time.Now()) })
+		})
+		if err := errors.Join(err, lock.Release()); err != nil {
+			t.Fatal(err)
+		}
+		k = keeper(t, storetest.New(t, dir), nil)
+		_, link := k.Offer(revoked)
+		_, again := k.Offer(opened)
+		_, token := k.Find(t.Context(), secret)
+		if link || again || token != known {
+			t.Errorf("%s: a revoked link is good: %v, one that was opened: %v, its token: %v", name, link, again, token)
+		}
+		if now, err := k.Host(t.Context()); now != host || err != nil {
+			t.Errorf("%s: %q, %v, want %q", name, now, err, host)
+		}
 	}
 }
 
 func TestThereIsABoundOfLinks(t *testing.T) {
 	t.Parallel()
-	k := NewKeeper(t.TempDir(), nil)
+	k := keeper(t, storetest.New(t, t.TempDir()), nil)
 	for range mostLinks {
-		if _, _, err := k.Link("", Look); err != nil {
+		if _, _, err := k.Link(t.Context(), "", Look); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := k.Link("", Look); !errors.Is(err, ErrMany) {
+	if _, _, err := k.Link(t.Context(), "", Look); !errors.Is(err, ErrMany) {
 		t.Error(err)
 	}
-	if gone, err := k.Revoke(true); err != nil || len(gone) != mostLinks {
+	if gone, err := k.Revoke(t.Context(), true); err != nil || len(gone) != mostLinks {
 		t.Error(len(gone), err)
 	}
-	if _, err := k.Revoke(false, "nobody"); !errors.Is(err, ErrNone) {
+	if _, err := k.Revoke(t.Context(), false, "nobody"); !errors.Is(err, ErrNone) {
 		t.Error(err)
 	}
 }
@@ -230,35 +279,38 @@ func TestTriesAreCountedByAddress(t *testing.T) {
 // TestATokenOfACommandIsNoBrowsers, and no browser's is a command's.
 func TestATokenOfACommandIsNoBrowsers(t *testing.T) {
 	t.Parallel()
-	k := NewKeeper(t.TempDir(), nil)
-	if has, err := k.HasCommand(); has || err != nil {
-		t.Errorf("before: %v, %v", has, err)
+	k := keeper(t, storetest.New(t, t.TempDir()), nil)
+	if k.HasCommand() || list(t, k).HasCommand() {
+		t.Error("it has one before")
 	}
-	secret, made, err := k.Command("laptop")
+	secret, made, err := k.Command(t.Context(), "laptop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, _, err := k.Link("phone", Act)
+	link, _, err := k.Link(t.Context(), "phone", Act)
 	if err != nil {
 		t.Fatal(err)
 	}
-	browsers, _, err := k.Redeem(link)
+	browsers, _, err := k.Redeem(t.Context(), link)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Find(secret); !errors.Is(err, ErrNone) {
-		t.Errorf("a browser with it: %v", err)
+	if _, good := k.Find(t.Context(), secret); good {
+		t.Error("it is a browser's")
 	}
-	if _, err := k.FindCommand(browsers); !errors.Is(err, ErrNone) {
+	if !k.HasCommand() || !list(t, k).HasCommand() {
+		t.Error("it has none")
+	}
+	if _, err := k.FindCommand(t.Context(), browsers); !errors.Is(err, ErrNone) {
 		t.Errorf("a command with a browser's: %v", err)
 	}
-	if found, err := k.FindCommand(secret); err != nil || found.Name != "laptop" || found.Role != Command {
+	if found, err := k.FindCommand(t.Context(), secret); err != nil || found.Name != "laptop" || found.Role != Command {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if _, err := k.Revoke(false, made.ID); err != nil {
+	if _, err := k.Revoke(t.Context(), false, made.ID); err != nil {
 		t.Error(err)
 	}
-	if _, err := k.FindCommand(secret); !errors.Is(err, ErrNone) {
+	if _, err := k.FindCommand(t.Context(), secret); !errors.Is(err, ErrNone) {
 		t.Errorf("after its end: %v", err)
 	}
 }
@@ -267,25 +319,25 @@ func TestATokenOfACommandIsNoBrowsers(t *testing.T) {
 // changes, and another one than another fleet's.
 func TestAFleetHasANameOfItsOwn(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	name, err := NewKeeper(dir, nil).Host()
+	kept := storetest.New(t, t.TempDir())
+	name, err := keeper(t, kept, nil).Host(t.Context())
 	if err != nil || !strings.HasPrefix(name, "heartbeat-") || !strings.HasSuffix(name, ".localhost") || name != strings.ToLower(name) {
 		t.Fatalf("%q, %v", name, err)
 	}
 	if _, here := peer.NamesHere(name + ":8322"); !here {
 		t.Errorf("%q is not served", name)
 	}
-	k := NewKeeper(dir, nil)
-	if _, _, err := k.Link("", Look); err != nil {
+	k := keeper(t, kept, nil)
+	if _, _, err := k.Link(t.Context(), "", Look); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Revoke(true); err != nil {
+	if _, err := k.Revoke(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := k.Host(); err != nil || again != name {
+	if again, err := k.Host(t.Context()); err != nil || again != name {
 		t.Errorf("%q, %v, want %q", again, err, name)
 	}
-	if other, err := NewKeeper(t.TempDir(), nil).Host(); err != nil || other == name {
+	if other, err := keeper(t, storetest.New(t, t.TempDir()), nil).Host(t.Context()); err != nil || other == name {
 		t.Errorf("another fleet's is %q, %v", other, err)
 	}
 }
