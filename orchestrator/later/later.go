@@ -53,6 +53,12 @@ const (
 	overhead = 4096
 )
 
+// mostBytes bounds what the files of one agent hold together: the agent can put more there,
+// and all of it is read each time.
+func mostBytes(a *config.Agent) int64 { return max(16<<20, 2*mostOfOne(a)) }
+
+func mostOfOne(a *config.Agent) int64 { return 6*int64(a.MaxEntry) + overhead }
+
 // Path is the folder of an agent's prompts.
 func Path(a *config.Agent) string { return a.Later() }
 
@@ -71,7 +77,7 @@ func Put(ctx context.Context, a *config.Agent, p Prompt) (Prompt, error) {
 	}
 	defer f.Close()
 	err = locked(ctx, f, func() error {
-		all, _ := list(f, a) // what cannot be read is said by who lists them
+		all, bytes, _ := list(f, a) // what cannot be read is said by who lists them
 		if i := slices.IndexFunc(all, func(o Prompt) bool { return o.ID == p.ID }); i >= 0 {
 			p = all[i]
 			return ErrExists
@@ -82,6 +88,9 @@ func Put(ctx context.Context, a *config.Agent, p Prompt) (Prompt, error) {
 		data, err := json.Marshal(p)
 		if err != nil {
 			return err
+		}
+		if most := mostBytes(a); bytes+int64(len(data)) > most {
+			return fmt.Errorf("cannot keep the prompt: those that wait for their time may have %d MiB together", most>>20)
 		}
 		return f.Replace(fileOf(p.ID), append(data, '\n'))
 	})
@@ -113,7 +122,8 @@ func List(a *config.Agent) ([]Prompt, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return list(f, a)
+	all, _, err := list(f, a)
+	return all, err
 }
 
 // Cancel removes a prompt; with ErrNone there is none: it may have been sent.
@@ -142,7 +152,7 @@ func sendDue(ctx context.Context, a *config.Agent, isDue func(Prompt) bool, send
 		return err
 	}
 	defer f.Close()
-	all, unread := list(f, a)
+	all, _, unread := list(f, a)
 	if !slices.ContainsFunc(all, isDue) {
 		return unread
 	}
@@ -187,32 +197,50 @@ func locked(ctx context.Context, f *durable.Folder, do func() error) error {
 	return errors.Join(do(), unlock())
 }
 
-func list(f *durable.Folder, a *config.Agent) (all []Prompt, err error) {
+// list returns the prompts in a folder, the next one first, and how many bytes their files
+// have. What stands there beyond most and mostBytes is not looked at. The error is about files
+// that are none: it names the first.
+func list(f *durable.Folder, a *config.Agent) (all []Prompt, bytes int64, err error) {
 	entries, err := f.Entries()
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the prompts that wait for their time: %w", err)
+		return nil, 0, fmt.Errorf("cannot read the prompts that wait for their time: %w", err)
 	}
-	var unread []error
+	var unread error
+	more := 0
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") || len(all) == most {
+		if !strings.HasSuffix(e.Name(), ".json") {
 			continue
 		}
-		p, err := read(f, a, e.Name())
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was just sent
+		p, size, err := Prompt{}, int64(0), fmt.Errorf("cannot read %s: %d prompts or %d MiB are there already", filepath.Join(f.Path(), e.Name()), most, mostBytes(a)>>20)
+		if len(all) < most && bytes < mostBytes(a) {
+			p, size, err = readSized(f, a, e.Name())
 		}
-		if err != nil {
-			unread = append(unread, err)
-			continue
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it was just sent
+		case err == nil:
+			all = append(all, p)
+		case unread == nil:
+			unread = err
+		default:
+			more++
 		}
-		all = append(all, p)
+		bytes += size
+	}
+	if more > 0 {
+		unread = fmt.Errorf("%w; nor can %d more files there be read", unread, more)
 	}
 	slices.SortFunc(all, func(x, y Prompt) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) })
-	return all, errors.Join(unread...)
+	return all, bytes, unread
 }
 
-func read(f *durable.Folder, a *config.Agent, name string) (p Prompt, err error) {
-	data, err := f.Read(name, 6*a.MaxEntry+overhead)
+func read(f *durable.Folder, a *config.Agent, name string) (Prompt, error) {
+	p, _, err := readSized(f, a, name)
+	return p, err
+}
+
+// readSized is read, and returns how many bytes it has read.
+func readSized(f *durable.Folder, a *config.Agent, name string) (p Prompt, size int64, err error) {
+	data, err := f.Read(name, mostOfOne(a))
 	if err == nil {
 		err = json.Unmarshal(data, &p)
 	}
@@ -220,9 +248,9 @@ func read(f *durable.Folder, a *config.Agent, name string) (p Prompt, err error)
 		err = errors.New("it is not what heartbeat has written")
 	}
 	if err != nil {
-		return p, fmt.Errorf("cannot read %s: %w", filepath.Join(f.Path(), name), err)
+		return p, int64(len(data)), fmt.Errorf("cannot read %s: %w", filepath.Join(f.Path(), name), err)
 	}
-	return p, nil
+	return p, int64(len(data)), nil
 }
 
 // remove removes a file for good: one that came back would be sent again.

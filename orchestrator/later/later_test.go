@@ -273,3 +273,42 @@ func TestALockedFolderDelaysNoOther(t *testing.T) {
 		}
 	})
 }
+
+// TestAFloodedFolderCostsABoundedAmount: an agent fills its folder with names or with long texts. What
+// is read of it is bounded, and so is what is said of it.
+func TestAFloodedFolderCostsABoundedAmount(t *testing.T) {
+	t.Parallel()
+	for kind, flood := range map[string]struct {
+		files int
+		text  string
+	}{"names": {9000, ""}, "texts": {8, strings.Repeat("x", 5<<20)}, "prompts": {most + 5, "x"}} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			a := agent(t)
+			put(t, a, "a person's", time.Now())
+			for n := range flood.files {
+				id, data := fmt.Sprint("n", n), []byte{}
+				if flood.text != "" {
+					data = fmt.Appendf(nil, `{"id":%q,"at":"2100-01-01T00:00:00Z","prompt":%q}`, id, flood.text)
+				}
+				if err := os.WriteFile(filepath.Join(Path(a), fileOf(id)), data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, err := List(a)
+			var bytes int
+			for _, p := range all {
+				bytes += len(p.Text)
+			}
+			if len(all) > most || bytes > 16<<20+6<<20 {
+				t.Errorf("%d prompts of %d bytes were read", len(all), bytes)
+			}
+			if err == nil || len(err.Error()) > 500 || !strings.Contains(err.Error(), "more files there be read") {
+				t.Errorf("said %.600v", err)
+			}
+			if _, err := Put(t.Context(), a, Prompt{ID: "one more", Text: strings.Repeat("y", 1<<20)}); kind != "names" && err == nil {
+				t.Error("one more is kept, and would not be read")
+			}
+		})
+	}
+}
