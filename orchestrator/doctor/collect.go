@@ -159,6 +159,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		}
 		f.Agents = append(f.Agents, seen)
 	}
+	c.settle(f.Agents)
 	c.needs(&f.Inotify)
 	return f, nil
 }

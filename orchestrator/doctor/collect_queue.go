@@ -204,28 +204,7 @@ func (q *Queue) locks(a *config.Agent, beside, stateDir string) {
 			q.BadLocks = append(q.BadLocks, name)
 		}
 	}
-	// A tick holds the hook lock for milliseconds.
-	lock := filepath.Join(beside, inbox.HookLock)
-	q.HookLockHeld = flock.Held(lock)
-	for range 20 {
-		if !q.HookLockHeld {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-		q.HookLockHeld = flock.Held(lock)
-	}
-	q.SessionHeld = flock.Held(filepath.Join(beside, inbox.SessionLock))
-	// One that starts has its lock before its note, and one that ends the other way round.
-	for range 20 {
-		if q.Shim = session.ShimOf(stateDir, a.Home); q.Shim.PID != 0 || !q.SessionHeld {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-		q.SessionHeld = flock.Held(filepath.Join(beside, inbox.SessionLock))
-	}
-	if q.Shim.PID != 0 {
-		q.ShimHalt = process.HaltOf(q.Shim.PID, process.StateOf(q.Shim.PID))
-	}
+	q.lookAtLocks(a, stateDir)
 }
 
 // tempForm are the names that hook/durable and hook give to temporary files.
@@ -293,4 +272,37 @@ func (q *Queue) folder(agentDir, dir string, now time.Time) {
 			q.Future, q.FutureBy = name, ahead
 		}
 	})
+}
+
+// lookAtLocks says who has the locks at this moment.
+func (q *Queue) lookAtLocks(a *config.Agent, stateDir string) {
+	beside := filepath.Dir(a.Inbox)
+	q.HookLockHeld = flock.Held(filepath.Join(beside, inbox.HookLock))
+	q.SessionHeld = flock.Held(filepath.Join(beside, inbox.SessionLock))
+	q.Shim, q.ShimHalt = session.ShimOf(stateDir, a.Home), process.Halt{}
+	if q.Shim.PID != 0 {
+		q.ShimHalt = process.HaltOf(q.Shim.PID, process.StateOf(q.Shim.PID))
+	}
+}
+
+// isBusy reports whether the locks may be another moment's: a tick holds the hook lock for
+// milliseconds, and a session that starts has its lock before its note, one that ends the other
+// way round.
+func (q *Queue) isBusy() bool { return q.HookLockHeld || q.SessionHeld && q.Shim.PID == 0 }
+
+// settle looks at busy locks again for a second, of however many agents.
+func (c *collector) settle(agents []*Agent) {
+	for range 20 {
+		busy := false
+		for _, a := range agents {
+			if a.Queue.isBusy() {
+				a.Queue.lookAtLocks(a.Config, c.StateDir)
+				busy = busy || a.Queue.isBusy()
+			}
+		}
+		if !busy {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
