@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -9,32 +10,9 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
-
-// blindness is that nobody knows what was spent before a time.
-type blindness struct {
-	before time.Time
-	why    string
-}
-
-// cannotRead notes that an agent's records cannot be read: all that it spends from may
-// be spent, until a period begins in which all of it is known.
-func (f *fleet) cannotRead(name string, m *member, err error, now time.Time) {
-	if f.blind == nil {
-		f.blind = map[usage.Purse]blindness{}
-	}
-	group := ""
-	if m != nil {
-		group = m.Declared().Group
-	}
-	for _, key := range usage.Purses(name, group) {
-		if _, already := f.blind[key]; already {
-			continue // from then on all is known
-		}
-		f.blind[key] = blindness{now, "is not known: " + err.Error()}
-	}
-}
 
 // purses returns what a member spends from.
 func (f *fleet) purses(m *member) []status.Purse { return status.Purses(f.declared, m.Declared()) }
@@ -80,10 +58,6 @@ func (f *fleet) judge(m *member, now time.Time) (news bool) {
 // and days are those of the member's zone.
 func (f *fleet) used(p status.Purse, m *member, now time.Time) *agent.Parking {
 	for _, may := range p.Bounds(now, m.Declared().Zone) {
-		if b, is := f.blind[p.Purse]; is && may.From.Before(b.before) {
-			return &agent.Parking{Until: may.Until, Reason: fmt.Sprintf("%s for the %s may be spent: what was spent before %s %s; mend that and restart `heartbeat run`",
-				p.Name(), may.Period, b.before.Format(time.DateTime), b.why)}
-		}
 		if why, until := p.Spent(may, f.spending, now); why != "" {
 			return &agent.Parking{Until: until, Reason: why}
 		}
@@ -99,68 +73,62 @@ func (f *fleet) judgeAll(now time.Time) {
 	}
 }
 
-// recallSpending reads what was spent lately, also by an earlier run.
-func (s *Scheduler) recallSpending() {
-	known, err := usage.Agents(s.opt.StateDir)
-	if err != nil {
-		s.log.Warn("cannot read what sessions have cost", "err", err)
-		s.happened(nil, func(now time.Time) {
-			for _, m := range s.fleet.members {
-				s.fleet.cannotRead(m.Name, m, err, now)
-			}
-		})
-	}
-	from := recalled{since: s.opt.Now().Add(-usage.Remembered)}
-	for _, m := range s.fleet.members {
-		m.recalled = from
-	}
-	for _, name := range known {
-		m := s.fleet.find(name)
-		if had := s.recallOf(name, m, from); m != nil {
-			m.recalled = had
-		}
-	}
-	s.happened(nil, s.fleet.judgeAll)
-}
-
-// recalled is how many of an agent's records from a time on are counted.
-type recalled struct {
-	since time.Time
-	count int
-}
-
-// recallOf counts the records of an agent that are not counted yet.
-func (s *Scheduler) recallOf(name string, m *member, had recalled) recalled {
+// recallSpending reads what was spent lately, also by an earlier run and by agents that are
+// declared no more. Without it each would have its whole budget again.
+func (s *Scheduler) recallSpending() error {
+	since := s.opt.Now().Add(-usage.Remembered)
 	var records []usage.Record
-	err := usage.Read(s.opt.StateDir, name, had.since, func(r usage.Record) { records = append(records, r) })
-	if err != nil {
-		s.log.Warn("cannot read what sessions have cost", "agent", name, "err", err)
-		s.happened(m, func(now time.Time) { s.fleet.cannotRead(name, m, err, now) })
-	}
-	s.happened(m, func(now time.Time) {
-		for _, r := range records[min(had.count, len(records)):] {
-			s.fleet.recalls(name, r, now)
+	var here usage.Mark
+	err := s.opt.Store.Read(context.Background(), func(v *store.View) (err error) {
+		if here, err = usage.Here(v); err != nil {
+			return err
 		}
+		return usage.EachOf(v, since, func(r usage.Record) { records = append(records, r) })
 	})
-	return recalled{had.since, max(had.count, len(records))}
+	if err != nil {
+		return fmt.Errorf("cannot read what was spent: %w", err)
+	}
+	s.happened(nil, func(now time.Time) {
+		for _, r := range records {
+			s.fleet.recalls(r, now)
+		}
+		for _, m := range s.fleet.members {
+			m.recalled = &here
+		}
+		s.fleet.judgeAll(now)
+	})
+	return nil
 }
 
-// recallRest counts, before the first session of this run begins, what the shim of an
-// earlier run recorded after recallSpending: until it ended, it had the directory.
-func (c course) recallRest() {
+// recallRest counts, before the first session of this run begins, what was recorded after
+// recallSpending: until then the shim of an earlier run had the directory.
+func (c course) recallRest() error {
 	c.mu.Lock()
 	had := c.m.recalled
-	c.m.recalled = recalled{}
 	c.mu.Unlock()
-	if had != (recalled{}) {
-		c.recallOf(c.m.Name, c.m, had)
+	if had == nil {
+		return nil
 	}
+	var records []usage.Record
+	err := c.opt.Store.Read(context.Background(), func(v *store.View) error {
+		return usage.After(v, c.m.Name, c.opt.Now().Add(-usage.Remembered), *had, func(r usage.Record) { records = append(records, r) })
+	})
+	if err != nil {
+		return fmt.Errorf("cannot read what agent %q has spent: %w", c.m.Name, err)
+	}
+	c.happened(c.m, func(now time.Time) {
+		c.m.recalled = nil
+		for _, r := range records {
+			c.fleet.recalls(r, now)
+		}
+	})
+	return nil
 }
 
 // recalls notes what an agent has spent, also one that is no longer declared, or has
 // another name or group now: its group of then has spent it.
-func (f *fleet) recalls(name string, r usage.Record, now time.Time) {
-	f.spending.Add(name, r.Group, r.Sum, r.At, now)
+func (f *fleet) recalls(r usage.Record, now time.Time) {
+	f.spending.Add(r.Agent, r.Group, r.Sum, r.At, now)
 }
 
 // spent takes what a live session has spent since its last report, before the agent
@@ -175,12 +143,7 @@ func (c course) settled() {
 	c.mu.Lock()
 	session, _ := c.m.Session()
 	c.mu.Unlock()
-	var all usage.Sum
-	err := usage.Read(c.opt.StateDir, c.m.Name, time.Time{}, func(r usage.Record) {
-		if r.Session == session {
-			all = all.Plus(r.Sum)
-		}
-	})
+	all, err := store.Get(context.Background(), c.opt.Store.Reader, func(v *store.View) (usage.Sum, error) { return usage.In(v, session) })
 	if err != nil {
 		c.log.Warn("cannot read what a session has cost", "agent", c.m.Name, "err", foreign.Text(err.Error()))
 		return

@@ -12,9 +12,13 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/orchestrator/usage"
+	"heartbeat/orchestrator/usage/usagetest"
 )
 
 // spends has each entry cost a turn and a dollar.
@@ -267,18 +271,13 @@ func TestWhatAShimRecordsAtItsEndCounts(t *testing.T) {
 		r.agent("a").Budget = config.Budget{Day: config.Allowance{Turns: 3}}
 		r.mkdir(r.dir + "/state")
 		at := time.Now()
-		spent := func(i int) {
-			err := usage.Append(r.dir+"/state", "a", usage.Record{At: at.Add(time.Duration(i)), Agent: "a", Session: "s", Sum: usage.Sum{Turns: 1}})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		spent(0)
+		one := usage.Record{At: at, Agent: "a", Session: "s", Sum: usage.Sum{Turns: 1}}
+		usagetest.Add(t, r.dir+"/state", one)
 		stop := r.run()
 		defer stop()
 		r.sleep(time.Minute)
-		spent(1)
-		spent(2)
+		usagetest.Write(t, r.opt.Store, one)
+		usagetest.Write(t, r.opt.Store, one)
 		r.send("a", 5)
 		r.sleep(time.Minute)
 		r.want("a", Parked)
@@ -318,12 +317,9 @@ func TestABudgetIsKeptOverARestart(t *testing.T) {
 		r.mkdir(r.dir + "/state")
 		time.Sleep(30 * time.Hour) // the bubble begins at midnight
 		for agent, n := range map[string]int64{"a": 2, "gone": 90} {
-			err := usage.Append(r.dir+"/state", agent,
+			usagetest.Add(t, r.dir+"/state",
 				usage.Record{At: time.Now().Add(-20 * time.Hour), Agent: agent, Session: "s", Sum: usage.Sum{Turns: 1000, Cost: 1000}}, // the day before
 				usage.Record{At: time.Now().Add(-time.Hour), Agent: agent, Session: "s", Sum: usage.Sum{Turns: n, Cost: float64(n)}})
-			if err != nil {
-				t.Fatal(err)
-			}
 		}
 		r.send("a", 5)
 		r.send("b", 50)
@@ -350,10 +346,7 @@ func TestAGroupsBudgetOutlivesItsMembers(t *testing.T) {
 		r.mkdir(r.dir + "/state")
 		time.Sleep(30 * time.Hour) // the bubble begins at midnight
 		for _, agent := range []string{"renamed", "moved"} {
-			record := usage.Record{At: time.Now().Add(-time.Hour), Agent: agent, Session: "s", Group: "g", Sum: usage.Sum{Cost: 3}}
-			if err := usage.Append(r.dir+"/state", agent, record); err != nil {
-				t.Fatal(err)
-			}
+			usagetest.Add(t, r.dir+"/state", usage.Record{At: time.Now().Add(-time.Hour), Agent: agent, Session: "s", Group: "g", Sum: usage.Sum{Cost: 3}})
 		}
 		r.send("a", 1)
 		r.send("moved", 1)
@@ -370,41 +363,27 @@ func TestAGroupsBudgetOutlivesItsMembers(t *testing.T) {
 }
 
 // TestABudgetIsNotBegunAnewBlindly: where records of what was spent could not be read, a
-// restart gave each agent its whole budget again. Who spends from it waits for a period
-// of which all is known; others do not.
+// restart gave each agent its whole budget again. Now there is no run.
 func TestABudgetIsNotBegunAnewBlindly(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "a b free", func(t *testing.T, r *rig) {
-		spends(r, "a", "b", "free")
-		r.agent("a").Budget = config.Budget{Day: config.Allowance{Turns: 3}}
-		r.agent("b").Budget = config.Budget{Hour: config.Allowance{Turns: 30}}
-		time.Sleep(30*time.Hour + 20*time.Minute) // the bubble begins at midnight
-		for _, name := range []string{"a", "b", "free"} {
-			r.mkdir(r.dir + "/state/usage/" + name + ".jsonl") // which is no file
-			r.send(name, 2)
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		spends(r, "a")
+		r.mkdir(r.dir + "/state")
+		kept, end := storetest.Open(t, r.dir+"/state")
+		defer end()
+		err := kept.Write(t.Context(), func(c *store.Change) error {
+			_, err := c.Do(`ALTER TABLE usage RENAME TO elsewhere`)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		stop := r.run()
-		defer stop()
-		r.sleep(10 * time.Minute)
-		if r.done("a") != 0 || r.done("b") != 0 || r.done("free") != 2 {
-			t.Errorf("done: %d, %d and %d", r.done("a"), r.done("b"), r.done("free"))
-		}
-		a, b := r.state("a"), r.state("b")
-		if a.State != Parked || !strings.Contains(a.Reason.String(), "its budget for the day may be spent: what was spent before 2000-01-02 06:20:00 is not known: cannot read what agent \"a\" has cost") || a.Until.UTC().Hour() != 0 {
-			t.Errorf("a is %s until %v: %s", a.State, a.Until, a.Reason)
-		}
-		if b.State != Parked || b.Until.UTC().Hour() != 7 {
-			t.Errorf("b is %s until %v: %s", b.State, b.Until, b.Reason)
-		}
-		r.sleep(40 * time.Minute)
-		r.send("b", 1) // a session more
-		r.sleep(5 * time.Minute)
-		if r.done("a") != 0 || r.done("b") != 3 {
-			t.Errorf("in the next hour, done: %d and %d", r.done("a"), r.done("b"))
-		}
-		r.sleep(18 * time.Hour)
-		if r.done("a") != 2 {
-			t.Errorf("the day after %d are done: %+v", r.done("a"), r.state("a"))
+		r.send("a", 1)
+		opt := r.opt
+		opt.Fleet, opt.StateDir, opt.Runner, opt.Store, opt.Inboxes = r.fleet, r.dir+"/state", r, kept, r.notify
+		opt.Prepare = func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{}, nil }
+		if _, err := New(opt).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot read what was spent: ") || len(r.started("a")) != 0 {
+			t.Errorf("%d sessions, %v", len(r.started("a")), err)
 		}
 	})
 }

@@ -24,7 +24,6 @@ type fleet struct {
 	line     line
 	accounts account.Ledger
 	spending usage.Meters // lately
-	blind    map[usage.Purse]blindness
 	quit     context.CancelCauseFunc
 	stage    stage
 	endNow   bool

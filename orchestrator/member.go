@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heartbeat/config"
@@ -14,6 +15,7 @@ import (
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/usage"
 )
 
 // member is an agent of the fleet, and what this run has for it.
@@ -40,7 +42,10 @@ type member struct {
 	wake       chan struct{} // has a check tried at once
 	look       chan struct{} // has one that runs compare itself with the queue
 	voidCheck  func()        // ends the one that runs, if any
-	recalled   recalled      // until its first session of this run begins
+	// recalled is up to where what it has spent was read; nil: its first session of this
+	// run has begun.
+	recalled *usage.Mark
+	outlived atomic.Bool // a session of an earlier run goes on, or what it has cost is not recorded
 	// successors wait for its name or its directory.
 	successors []*member
 

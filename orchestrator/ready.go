@@ -29,12 +29,16 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 	if err := s.inherit(); err != nil {
 		return err
 	}
-	err := s.orphans.cleanUp(ctx)
-	s.recallSpending()
+	if err := s.orphans.cleanUp(ctx); err != nil {
+		return err
+	}
+	if err := s.recallSpending(); err != nil {
+		return err
+	}
 	s.consent.Look(ctx)
 	s.consent.Wait(startPatience, petitioners{s}.Agents()...) // a run with Once would find nothing to do
 	s.consent.Recall()
-	return err
+	return nil
 }
 
 // identify determines which agents these are, by what an earlier run knows.

@@ -148,6 +148,9 @@ func (r *orphans) recoverLast(
 	wire := func() error { _, err := r.opt.Prepare(cfg); return err }
 	err = claim.Furnish(cfg, wire)
 	found, failed := r.recover(ctx, m, cfg, o, how)
+	if failed == nil && m.outlived.Swap(false) { // now it has ended
+		r.sweep(m)
+	}
 	_ = r.consent.TendAsides(ctx, petitioner{r.Scheduler, m}) // it is tried again
 	return o, found.Outcome, errors.Join(err, failed)
 }
@@ -158,15 +161,26 @@ const sweepGrace = 10 * time.Second
 // cleanUp ends what earlier runs left and recovers their orphans.
 func (r *orphans) cleanUp(ctx context.Context) error {
 	r.sweepChecks(ctx)
-	swept, err := session.SweepLeftovers(ctx, r.opt.StateDir, "", sweepGrace)
+	swept, err := session.SweepLeftovers(ctx, r.opt.Store, r.opt.StateDir, "", sweepGrace)
 	for _, l := range swept {
 		r.records.note(journal.Event{Agent: l.Agent, Kind: journal.Swept, Session: l.Session, Detail: "processes of a dead session were ended"})
 		r.log.Warn("ended what a dead session had left", "agent", l.Agent, "session", l.Session)
 	}
 	if err != nil {
-		r.log.Warn("cannot end all that dead sessions left", "err", err)
+		r.log.Warn("cannot end all that dead sessions left, or record what they have cost", "err", err)
+	}
+	left := session.NotedAgents(r.opt.StateDir)
+	for _, m := range r.fleet.members {
+		m.outlived.Store(left[m.Name])
 	}
 	return r.recoverAll(ctx)
+}
+
+// sweep ends what sessions of a member have left, and records what they have cost.
+func (r *orphans) sweep(m *member) {
+	if _, err := session.SweepLeftovers(context.Background(), r.opt.Store, r.opt.StateDir, m.Name, sweepGrace); err != nil {
+		r.log.Warn("cannot end all that a dead session left, or record what it has cost", "agent", m.Name, "err", err)
+	}
 }
 
 // recoveriesAtOnce limits how many agents are recovered at once.

@@ -177,6 +177,7 @@ func (r *rig) start(ctx context.Context) <-chan *status.Summary {
 	r.mkdir(opt.StateDir)
 	var closeStore func()
 	opt.Store, closeStore = storetest.Open(r.t, opt.StateDir)
+	r.opt.Store = opt.Store
 	s := New(opt)
 	r.s = s
 	done := make(chan *status.Summary, 1)

@@ -16,6 +16,7 @@ import (
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/usage"
 )
 
 // course is one session of a member, as def declares it, from its preparation to
@@ -87,7 +88,9 @@ func (c course) start() (launched, error) {
 	if !c.meets() {
 		return launched{}, errNotAdmitted
 	}
-	c.recallRest()
+	if err := c.recallRest(); err != nil {
+		return launched{}, err
+	}
 	if !c.admitted(account.Of(env)) {
 		return launched{}, errNotAdmitted
 	}
@@ -217,16 +220,21 @@ func (c course) follow(b launched) session.Outcome {
 		case r, open := <-b.live.Reports():
 			switch {
 			case !open && last.Outcome != nil:
+				if last.Outcome.Owes {
+					c.orphans.sweep(c.m)
+				}
 				return *last.Outcome
 			case !open:
-				if _, err := session.SweepLeftovers(context.Background(), c.opt.StateDir, c.m.Name, sweepGrace); err != nil {
-					c.log.Warn("cannot end all that a dead session left", "agent", c.m.Name, "err", err)
-				}
+				c.orphans.sweep(c.m)
 				c.settled()
 				return shimDied(last)
 			}
 			if r.Wish != nil {
 				c.grants(b.live, *r.Wish)
+				continue
+			}
+			if r.Bill != nil {
+				c.bills(b.live, r.Bill)
 				continue
 			}
 			r = c.counts(n, r)
@@ -246,6 +254,17 @@ func (c course) follow(b launched) session.Outcome {
 			c.queues.reclaim(c.m, c.def)
 		}
 	}
+}
+
+// bills records what a session has cost, before what it reports afterwards is heeded, and
+// answers it.
+func (c course) bills(live session.Live, records []usage.Record) {
+	answer := session.Billed{Number: records[len(records)-1].Number}
+	if err := session.Bill(context.Background(), c.opt.Store, records...); err != nil {
+		c.log.Warn(err.Error())
+		answer.Why = err.Error()
+	}
+	live.Order(session.Order{Billed: &answer})
 }
 
 // grants has done what something in the session wants, and answers it. The session goes on

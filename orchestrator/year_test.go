@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ import (
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/usage"
+	"heartbeat/orchestrator/usage/usagetest"
 )
 
 // year is a fleet with all that may keep an agent from working, and what a judge knows
@@ -225,10 +225,7 @@ func (y *year) costs(f *fakeSession) {
 	y.left[agent]--
 	f.spent = f.spent.Plus(sum)
 	f.acknowledged++
-	err := usage.Append(filepath.Join(y.dir, "state"), agent, usage.Record{At: now, Agent: agent, Session: f.spec.Session, Group: f.spec.Group, Sum: sum})
-	if err != nil {
-		y.t.Error(err)
-	}
+	usagetest.Write(y.t, y.opt.Store, usage.Record{At: now, Agent: agent, Session: f.spec.Session, Group: f.spec.Group, Sum: sum})
 }
 
 // shows is what the client's status line shows of the account's five-hour limit.

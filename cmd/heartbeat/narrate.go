@@ -18,6 +18,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -210,10 +211,12 @@ func (n *narrator) tellDone(t told) {
 	}
 	took := status.Span(d.AcknowledgedAt.Sub(d.DeliveredAt))
 	var cost usage.Sum
-	_ = usage.Read(n.stateDir, t.agent, d.DeliveredAt, func(r usage.Record) { // what cannot be read has no price
-		if r.Delivery == d.DeliveryID {
-			cost = cost.Plus(r.Sum)
-		}
+	_ = usage.Read(n.stateDir, func(v *store.View) error { // what cannot be read has no price
+		return usage.Each(v, t.agent, d.DeliveredAt, func(r usage.Record) {
+			if r.Delivery == d.DeliveryID {
+				cost = cost.Plus(r.Sum)
+			}
+		})
 	})
 	if cost != (usage.Sum{}) {
 		took += ", " + cost.Price()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,7 @@ func TestTheSeriesOutlastsItsSources(t *testing.T) {
 	names := slices.DeleteFunc(w.names("state"), func(name string) bool { return name[0] == '.' })
 	dir := filepath.Join(w.dir, "state", names[0])
 	past := time.Now().AddDate(0, 0, -30).UTC()
-	var lines []byte
+	var lines, bills []byte // as versions before the store wrote them
 	for i := range 3 {
 		at := past.AddDate(0, 0, i)
 		for _, e := range []journal.Event{
@@ -41,11 +42,15 @@ func TestTheSeriesOutlastsItsSources(t *testing.T) {
 			lines = append(append(lines, line...), '\n')
 		}
 		rec := usage.Record{At: at, Agent: "triage", Session: "s", Sum: usage.Sum{Turns: 5, Calls: 6, Cost: 0.25}}
-		if err := usage.Append(dir, "triage", rec); err != nil {
+		line, err := json.Marshal(rec)
+		if err != nil {
 			t.Fatal(err)
 		}
+		bills = append(append(bills, line...), '\n')
 	}
-	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), lines, 0o600); err != nil {
+	err := errors.Join(os.WriteFile(filepath.Join(dir, "journal.jsonl"), lines, 0o600), os.Mkdir(filepath.Join(dir, "usage"), 0o700),
+		os.WriteFile(filepath.Join(dir, "usage", "triage.jsonl"), bills, 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	w.ok("send", "triage", "hello")
@@ -57,10 +62,8 @@ func TestTheSeriesOutlastsItsSources(t *testing.T) {
 		}
 		w.done("run", "--once")
 	}
-	for _, gone := range []string{store.Name, "usage/triage.jsonl"} { // the first has the journal
-		if err := os.Remove(filepath.Join(dir, gone)); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Remove(filepath.Join(dir, store.Name)); err != nil {
+		t.Fatal(err)
 	}
 	var all happenings
 	w.into(&all, "series", "triage", "--since", "60d")

@@ -21,6 +21,7 @@ import (
 	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/usage"
 )
 
 // surroundings are what a run has beside its scheduler.
@@ -170,6 +171,7 @@ func (r *surroundings) ready(ctx context.Context) {
 		r.parts.Go(func() { r.shown.doors.Run(ctx) }) // until it is asked to stop
 	}
 	r.parts.Go(func() { r.keepBackups(r.beside) })
+	r.parts.Go(func() { r.prune(r.beside) })
 	if c.WatchConfig {
 		r.parts.Go(func() { r.file.Watch(r.beside) })
 	}
@@ -183,6 +185,21 @@ func (r *surroundings) keepBackups(ctx context.Context) {
 			r.app.log.Warn("the fleet's store has no new backup", "err", err)
 		}
 		if !pause(ctx, after) {
+			return
+		}
+	}
+}
+
+// pruneEvery is how often the store is made smaller.
+const pruneEvery = time.Hour
+
+// prune removes from the store what is too old or too much, until ctx ends.
+func (r *surroundings) prune(ctx context.Context) {
+	for {
+		if err := usage.Prune(ctx, r.store, time.Now()); err != nil && ctx.Err() == nil {
+			r.app.log.Warn("cannot remove old records of what sessions have cost", "err", err)
+		}
+		if !pause(ctx, pruneEvery) {
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/series"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -29,9 +30,9 @@ WRITTEN are what was sent again and read from the prompt cache, and what was wri
 to it. Dollars are the client's own figure, at list price; a subscription is not billed
 by them, and then the table says so. What could not be seen is said below the table.
 
-The newest records of each agent are kept, some 16 MiB. Where they are gone, --by agent
-and --by day go on with the sums of each ten minutes, which are kept for 400 days and
-more (heartbeat series); the other tables say since when they are whole.
+A fleet's newest million records are kept, for 400 days at most. Where an agent's are
+gone, --by agent and --by day go on with the sums of each ten minutes, which are kept for
+400 days and more (heartbeat series); the other tables say since when they are whole.
 
 Examples:
 
@@ -56,21 +57,33 @@ type spending struct {
 }
 
 func (c usageCmd) run(_ context.Context, a *app) (result, error) {
-	dir, names, err := a.withPast(c.Agents, usage.Agents)
+	table := &usage.Table{By: c.By, Zone: time.Local}
+	res := spending{By: c.By, Since: c.Since.Time, Rows: []usage.Row{}, Summed: c.By == usage.ByAgent || c.By == usage.ByDay}
+	dir, names, err := a.withPast(c.Agents, pastOf(usage.Agents))
 	if err != nil {
 		return nil, err
 	}
-	table := &usage.Table{By: c.By, Zone: time.Local}
-	res := spending{By: c.By, Since: c.Since.Time, Rows: []usage.Row{}, Summed: c.By == usage.ByAgent || c.By == usage.ByDay}
+	oldest := map[string]time.Time{}
+	err = usage.Read(dir, func(v *store.View) error {
+		for _, name := range names {
+			err := usage.Each(v, name, c.Since.Time, func(r usage.Record) {
+				table.Add(r)
+				res.ListPrice = res.ListPrice || r.Cost > 0 && account.ID(r.Account).MaySubscribe()
+			})
+			if err == nil {
+				oldest[name], err = usage.Oldest(v, name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
-		take := func(r usage.Record) {
-			table.Add(r)
-			res.ListPrice = res.ListPrice || r.Cost > 0 && account.ID(r.Account).MaySubscribe()
-		}
-		if err := usage.Read(dir, name, c.Since.Time, take); err != nil {
-			return nil, err
-		}
-		if err := res.before(dir, name, table); err != nil {
+		if err := res.before(dir, name, oldest[name], table); err != nil {
 			return nil, err
 		}
 	}
@@ -84,11 +97,7 @@ func (c usageCmd) run(_ context.Context, a *app) (result, error) {
 
 // before adds what an agent had spent before its oldest record, by the series: whole
 // slots, as the record is of the slot that it is in.
-func (s *spending) before(dir, agent string, table *usage.Table) error {
-	oldest, err := usage.Oldest(dir, agent)
-	if err != nil {
-		return err
-	}
+func (s *spending) before(dir, agent string, oldest time.Time, table *usage.Table) error {
 	until := oldest.Truncate(series.Slot)
 	if oldest.IsZero() {
 		until = time.Now()
@@ -104,6 +113,17 @@ func (s *spending) before(dir, agent string, table *usage.Table) error {
 			table.Add(usage.Record{At: p.At, Agent: agent, Sum: p.Sum})
 		}
 	})
+}
+
+// pastOf returns the agents that a fleet's store knows by a question.
+func pastOf(ask func(*store.View) ([]string, error)) func(stateDir string) ([]string, error) {
+	return func(stateDir string) (names []string, err error) {
+		err = usage.Read(stateDir, func(v *store.View) (err error) {
+			names, err = ask(v)
+			return err
+		})
+		return names, err
+	}
 }
 
 // withPast returns the state directory and the names of those agents that are named or,

@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/orchestrator/usage"
+	"heartbeat/orchestrator/usage/usagetest"
 )
 
 // TestUsage is what a person reads of a session's cost, of each row's kind, and of
@@ -65,9 +66,7 @@ func TestUsageNamesWhatWasNotSeen(t *testing.T) {
 		"triage": {Turns: 1200, Calls: 2000, Tokens: client.Tokens{Input: 1234, Output: 56789, CacheRead: 1234567, CacheWrite: 7}, Cost: 12.5, Unseen: 3},
 		"gone":   {Turns: 1, Calls: 1, Unpriced: 1, Guessed: 1},
 	} {
-		if err := usage.Append(dir, agent, usage.Record{At: time.Now(), Agent: agent, Session: "s", Sum: s}); err != nil {
-			t.Fatal(err)
-		}
+		usagetest.Add(t, dir, usage.Record{At: time.Now(), Agent: agent, Session: "s", Sum: s})
 	}
 	out := w.ok("usage")
 	for _, want := range []string{"1.23k", "56.8k", "1.23M", "$12.50+", "gone", "?", "3 turns without figures", "1 turn without a cost", "1 turn of a model whose price the client does not know"} {
@@ -88,9 +87,7 @@ func TestUsageSaysListPriceOfSubscriptionsOnly(t *testing.T) {
 		w.ok("apply")
 		names := slices.DeleteFunc(w.names("state"), func(name string) bool { return name[0] == '.' })
 		rec := usage.Record{At: time.Now(), Agent: "triage", Session: "s", Account: account, Sum: usage.Sum{Turns: 1, Calls: 1, Cost: 0.25}}
-		if err := usage.Append(filepath.Join(w.dir, "state", names[0]), "triage", rec); err != nil {
-			t.Fatal(err)
-		}
+		usagetest.Add(t, filepath.Join(w.dir, "state", names[0]), rec)
 		if out := w.ok("usage"); strings.Contains(out, "list price") != want {
 			t.Errorf("%s:\n%s", account, out)
 		}

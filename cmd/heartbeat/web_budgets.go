@@ -18,21 +18,13 @@ type spent map[usage.Period]usage.Sum
 
 // spending is what each agent has spent today and, where an hour has a budget, in it.
 func (w *web) spending(f *config.Fleet, all status.Fleet, now time.Time) []spent {
-	hours := hasHours(f)
 	sums := make([]spent, len(f.Agents))
+	var inHour map[string]usage.Sum
+	if hasHours(f) {
+		inHour = status.Spent(f, w.stateDir, usage.Hour, now) // else nothing is shown
+	}
 	for i, a := range f.Agents {
-		sums[i] = spent{usage.Day: all.Agents[i].Today}
-		if !hours {
-			continue
-		}
-		zone := a.Zone
-		if zone == nil {
-			zone = now.Location()
-		}
-		from, _ := usage.Hour.Bounds(now.In(zone))
-		var sum usage.Sum
-		_ = usage.Read(w.stateDir, a.Name, from, func(r usage.Record) { sum = sum.Plus(r.Sum) }) // else nothing is shown
-		sums[i][usage.Hour] = sum
+		sums[i] = spent{usage.Day: all.Agents[i].Today, usage.Hour: inHour[a.Name]}
 	}
 	return sums
 }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -423,8 +424,11 @@ func TestTurnsThatAKilledClientHadNotWrittenDownAreUnseen(t *testing.T) {
 			var kills []error
 			if tt.shimToo {
 				b.Until("its records are begun", func() bool { // no command says so of nothing
-					begun, err := filepath.Glob(filepath.Join(b.Dir, "state", "*", "usage", m.name+".jsonl"))
-					return err == nil && len(begun) > 0
+					notes, _ := filepath.Glob(filepath.Join(b.Dir, "state", "*", "live", "*.json"))
+					return slices.ContainsFunc(notes, func(path string) bool {
+						note, err := os.ReadFile(path)
+						return err == nil && strings.Contains(string(note), `"transcript":`)
+					})
 				})
 				// It must not see its client's end, and not go first: then the terminal would hang
 				// up, on which a client ends in order, a stopped one too.

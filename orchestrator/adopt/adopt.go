@@ -126,7 +126,7 @@ func All(ctx context.Context, s *store.Store, log *slog.Logger) error {
 			return fmt.Errorf("cannot take over %q from the version before: %w", filepath.Join(s.Dir(), o.file), err)
 		}
 	}
-	return nil
+	return bills(ctx, s, log)
 }
 
 // errDamaged means that a file does not hold what was written there.

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"heartbeat/hook/durable"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/store"
 )
 
 // repair is what Mend can do about a finding.
@@ -85,7 +87,13 @@ func mend(ctx context.Context, f *Facts, a *Agent, what repair) (done string, er
 	case sweeping:
 		return "removed temporary files", sweep(f, a)
 	case ending:
-		_, err := session.SweepLeftovers(ctx, f.StateDir, "", endGrace)
+		err := adopt.Use(ctx, f.StateDir, func(s *store.Store) error {
+			_, err := session.SweepLeftovers(ctx, s, f.StateDir, "", endGrace)
+			return err
+		})
+		if _, held := errors.AsType[*store.HeldError](err); held { // the run records what they have cost
+			_, err = session.SweepLeftovers(ctx, nil, f.StateDir, "", endGrace)
+		}
 		return "ended what was left of dead sessions", err
 	case nothing:
 	}

@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/usage"
+	"heartbeat/orchestrator/usage/usagetest"
 )
 
 // TestRowsOfAPast: all of the time, also where nothing happened, and whether a run looked.
@@ -69,9 +70,7 @@ func TestARunKnowsWhatIsNotWrittenYet(t *testing.T) {
 		synctest.Wait()
 		for n := range int64(90) {
 			r.Note(journal.Event{At: time.Now(), Agent: "a", Kind: journal.Fired})
-			if err := usage.Append(dir, "b", usage.Record{At: time.Now(), Agent: "b", Session: "s", Sum: usage.Sum{Turns: 1}}); err != nil {
-				t.Fatal(err)
-			}
+			usagetest.Add(t, dir, usage.Record{At: time.Now(), Agent: "b", Session: "s", Sum: usage.Sum{Turns: 1}})
 			sum, rows := look()
 			last := rows[len(rows)-1]
 			if sum.Fires != n+1 || sum.Turns != n+1 || !last.Running || last.Watched == 0 || last.Fires == 0 || len(rows) > 1 && rows[len(rows)-2].Running {

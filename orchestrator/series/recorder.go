@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -199,11 +199,7 @@ func (r *Recorder) writeSlots(from, to int64) error {
 	all := r.tally.points(from, to) // :: agent → slot → point
 	measured := r.measured(from, to)
 	r.mu.Unlock()
-	agents, err := usage.Agents(r.stateDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := spent(r.stateDir, agents, from, to, all); err != nil {
+	if err := spent(r.stateDir, nil, from, to, all); err != nil {
 		return err
 	}
 	folder, err := durable.MakeBelow(r.stateDir, folderOf(r.stateDir))
@@ -244,26 +240,22 @@ func (r *Recorder) add(folder *durable.Folder, agent string, points []Point) err
 	return err
 }
 
-// spent adds what the usage records of agents say about some slots.
+// spent adds what the usage records of agents, nil: of all, say about some slots.
 func spent(stateDir string, agents []string, from, to int64, all map[string]map[int64]Point) error {
-	for _, agent := range agents {
-		err := usage.Read(stateDir, agent, startOf(from), func(rec usage.Record) {
+	return usage.Read(stateDir, func(v *store.View) error {
+		return usage.EachOf(v, startOf(from), func(rec usage.Record) {
 			slot := slotOf(rec.At)
-			if slot > to {
+			if slot > to || agents != nil && !slices.Contains(agents, rec.Agent) {
 				return
 			}
-			if all[agent] == nil {
-				all[agent] = map[int64]Point{}
+			if all[rec.Agent] == nil {
+				all[rec.Agent] = map[int64]Point{}
 			}
-			p := all[agent][slot]
+			p := all[rec.Agent][slot]
 			p.At, p.Sum = startOf(slot), p.Plus(rec.Sum)
-			all[agent][slot] = p
+			all[rec.Agent][slot] = p
 		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // tally counts events by agent and slot. It is pure.

@@ -23,6 +23,7 @@ import (
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/orchestrator/usage"
+	"heartbeat/orchestrator/usage/usagetest"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -198,9 +199,7 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 			}
 			want.Fires, want.Done = want.Fires+1, want.Done+1
 			rec := usage.Record{At: time.Now(), Agent: "a", Session: "s", Sum: usage.Sum{Turns: 1, Cost: 0.5}}
-			if err := usage.Append(dir, "a", rec); err != nil {
-				t.Error(err)
-			}
+			usagetest.Write(t, kept, rec)
 			want.Sum = want.Plus(rec.Sum)
 			if random.IntN(5) == 0 {
 				note(journal.Event{Kind: journal.Ended, Acknowledged: 0})

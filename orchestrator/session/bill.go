@@ -2,11 +2,13 @@ package session
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
 	"heartbeat/hook"
 	"heartbeat/hook/client"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -31,8 +33,18 @@ type bill struct {
 	// before is what earlier sessions spent on the delivery beforeOn.
 	before   usage.Sum
 	beforeOn string
-	// unsure are records that may be on disk, although writing them failed.
-	unsure []usage.Record
+	// number is that of the last record, owed are those that the scheduler has not said
+	// to be written. begun are those from which another process can go on counting.
+	number      int64
+	owed, begun []usage.Record
+	written     chan Billed // the scheduler's last answer that was not taken yet
+	closed      bool        // nothing is counted any more
+}
+
+// Billed is the scheduler's answer to records of what a session has cost.
+type Billed struct {
+	Number int64  `json:"number"`        // of the last of them
+	Why    string `json:"why,omitempty"` // they could not be written; "": all up to it are
 }
 
 // openBill starts counting, before the client is started.
@@ -107,7 +119,7 @@ func (b *bill) isDue(r *hook.Record, now time.Time) bool {
 	switch {
 	case b.kept.Transcript == "":
 		return false
-	case len(b.unsure) > 0 || since < recordSoon:
+	case b.owes() || since < recordSoon:
 		return since >= recordInTurn
 	}
 	return r.Phase != hook.Turn || ofWork(r.Work).Delivery != b.recorded || since >= recordInTurn
@@ -128,47 +140,93 @@ func ofWork(w *hook.Work) usage.Of {
 	return usage.Of{Delivery: w.DeliveryID, Entry: w.ID, Source: w.Source, Attempt: w.Attempt}
 }
 
-// recordBill records what was spent since the last record. With first it writes a
-// record even if nothing was spent, from which another process can go on counting.
+// recordBill has the scheduler record what was spent since the last record. With first the
+// session writes another file: that is recorded even if nothing was spent, and noted, so that
+// another process can go on counting there.
 func (s *shim) recordBill(now time.Time, first bool) {
 	b := &s.bill
 	parts := b.counter.Drain()
-	b.kept.Total, b.kept.Unknown = b.counter.Total(), !b.counter.Known()
-	if len(parts) == 0 && first {
-		parts = []usage.Part{{Of: ofWork(s.record.Work)}}
+	record := usage.Record{At: now, Agent: s.spec.Agent, Session: s.spec.Session, Account: s.spec.Account, Group: s.spec.Group}
+	record.Kept.Began, record.Kept.Total, record.Kept.Unknown = b.kept.Began, b.counter.Total(), !b.counter.Known()
+	if first {
+		begun := b.next(record)
+		begun.Of, begun.Kept.Transcript, begun.Kept.From = ofWork(s.record.Work), b.kept.Transcript, b.kept.From
+		b.owed, b.begun = append(b.owed, begun), append(b.begun, begun)
+		if err := s.keepLeftover(); err != nil {
+			s.failed.about("cannot note what the session costs", err, now)
+		}
 	}
-	records, err := b.missing(s.spec.StateDir, s.spec.Agent)
-	for i, p := range parts {
-		records = append(records, usage.Record{
-			// Two records of one time stay two.
-			At: now.Add(time.Duration(i)), Agent: s.spec.Agent, Session: s.spec.Session, Account: s.spec.Account, Group: s.spec.Group, Of: p.Of, Sum: p.Sum, Kept: b.kept,
-		})
+	for _, p := range parts {
+		r := b.next(record)
+		r.Of, r.Sum = p.Of, p.Sum
+		b.owed = append(b.owed, r)
 	}
-	b.recordedAt, b.recorded, b.unsure = now, ofWork(s.record.Work).Delivery, records
-	if err == nil {
-		err = usage.Append(s.spec.StateDir, s.spec.Agent, records...)
+	b.recordedAt, b.recorded = now, ofWork(s.record.Work).Delivery
+	if !b.owes() {
+		return
 	}
-	if err == nil {
-		b.unsure = nil
-	} else {
-		s.failed.about("cannot record what the session costs", err, now)
+	if err := s.out.Encode(Report{At: now, Bill: b.owed}); err != nil {
+		s.log.Debug("cannot report what the session costs", "err", err)
 	}
 }
 
-// missing returns the records that could not be written, except those that are on disk
-// after all. After an error it is not known which those are.
-func (b *bill) missing(stateDir, agent string) ([]usage.Record, error) {
-	if len(b.unsure) == 0 {
-		return nil, nil
+// next numbers a record.
+func (b *bill) next(r usage.Record) usage.Record {
+	b.number++
+	r.Number = b.number
+	return r
+}
+
+// answered takes the scheduler's answer, from any goroutine.
+func (b *bill) answered(a Billed) {
+	select {
+	case <-b.written: // an older one
+	default:
 	}
-	left := slices.Clone(b.unsure)
-	err := usage.Read(stateDir, agent, b.unsure[0].At, func(r usage.Record) {
-		left = slices.DeleteFunc(left, func(u usage.Record) bool { return u.At.Equal(r.At) && u.Session == r.Session })
-	})
-	if err != nil {
-		return b.unsure, err
+	b.written <- a
+}
+
+// take takes an answer.
+func (s *shim) take(a Billed, now time.Time) {
+	if a.Why != "" {
+		s.failed.about("cannot record what the session costs", errors.New(a.Why), now)
+		return
 	}
-	return left, nil
+	b := &s.bill
+	b.owed = slices.DeleteFunc(b.owed, func(r usage.Record) bool { return r.Number <= a.Number })
+}
+
+// owes reports whether records are not known to be written.
+func (b *bill) owes() bool { return len(b.owed) > 0 }
+
+// toKeep are the records that whoever counts after a kill needs.
+func (b *bill) toKeep() []usage.Record {
+	if b.closed {
+		return b.owed
+	}
+	return b.begun
+}
+
+// answerWait is how long an ended session waits for the scheduler to record what it has cost.
+const answerWait = 10 * time.Second
+
+// awaitBilled waits until all is recorded, or cannot be now.
+func (s *shim) awaitBilled() {
+	late := time.After(answerWait)
+	for s.bill.owes() {
+		select {
+		case a := <-s.bill.written:
+			if s.take(a, time.Now()); a.Why != "" {
+				return
+			}
+		case _, alive := <-s.orders:
+			if !alive {
+				return // the scheduler is gone
+			}
+		case <-late:
+			return
+		}
+	}
 }
 
 // closeBill counts the rest when the client has ended; inTurn is since when a turn ran
@@ -185,7 +243,9 @@ func (s *shim) closeBill(now, inTurn time.Time) {
 		s.failed.about("cannot read what the session costs", err, now)
 	}
 	b.counter.Close(!inTurn.IsZero(), unwritten(s.record, inTurn, b.counter.Tail(), now)...)
-	s.recordBill(now.Add(time.Microsecond), false)
+	s.recordBill(now, false)
+	b.closed = true
+	s.awaitBilled()
 }
 
 // overBudget says which limit of its budget the entry in flight has exceeded, including
@@ -196,13 +256,10 @@ func (s *shim) overBudget(now time.Time) string {
 		return ""
 	}
 	if w.DeliveryID != b.beforeOn {
-		var before usage.Sum
-		err := usage.Read(s.spec.StateDir, s.spec.Agent, time.Time{}, func(r usage.Record) {
-			if r.Delivery == w.DeliveryID && r.Session != s.spec.Session {
-				before = before.Plus(r.Sum)
-			}
+		err := usage.Read(s.spec.StateDir, func(v *store.View) (err error) {
+			b.before, err = usage.On(v, w.DeliveryID, s.spec.Session)
+			return err
 		})
-		b.before = before
 		if err == nil {
 			b.beforeOn = w.DeliveryID
 		} else {

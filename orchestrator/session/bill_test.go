@@ -1,15 +1,20 @@
 package session
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -17,7 +22,7 @@ import (
 func (l *lab) billed(began time.Time, change ...func(*Spec)) *shim {
 	log := slog.New(slog.DiscardHandler)
 	s := &shim{
-		log: log, failed: complaints{log: log},
+		log: log, failed: complaints{log: log}, bill: bill{written: make(chan Billed, 1)}, orders: make(chan Order),
 		spec:   Spec{Agent: "a", Session: id, StateDir: l.stateDir, Dir: l.dir, Home: l.home, Env: []string{"HOME=" + l.user}},
 		record: &hook.Record{StartedAt: began},
 	}
@@ -25,6 +30,11 @@ func (l *lab) billed(began time.Time, change ...func(*Spec)) *shim {
 	for _, c := range change {
 		c(&s.spec)
 	}
+	in, orders := io.Pipe()
+	l.t.Cleanup(func() { _ = orders.Close() })
+	l.runs = &scheduler{lab: l, orders: orders}
+	s.out = json.NewEncoder(l.runs)
+	go s.readOrders(bufio.NewReader(in))
 	return s
 }
 
@@ -76,43 +86,70 @@ func TestCostsCountWhateverTheClockSays(t *testing.T) {
 	}
 }
 
-// TestRecordsThatCannotBeReadBackAreKept: what had not been recorded was forgotten
-// where the records could not be read either, and so was the session's note.
-func TestRecordsThatCannotBeReadBackAreKept(t *testing.T) {
+// TestABillIsNeitherLostNorPaidTwice: whatever becomes of the scheduler while it is sent, and
+// of the shim. What is not answered is sent again, and stays in the session's note.
+func TestABillIsNeitherLostNorPaidTwice(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	now := time.Now().Round(0)
-	path := filepath.Join(l.user, "c.jsonl")
-	s := l.billed(now)
-	s.record.Transcript = path
-	s.openBill()
-	l.writeDown(path, now, answer("1"))
-	folder := filepath.Join(l.stateDir, "usage")
-	if err := errors.Join(s.keepLeftover(), os.WriteFile(folder, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3 { // neither written nor read back
-		s.spend(now.Add(time.Duration(i) * 2 * recordInTurn))
-	}
-	if err := s.dropLeftover(); err != nil || len(s.bill.unsure) == 0 {
-		t.Errorf("%d are to be recorded, %v", len(s.bill.unsure), err)
-	}
-	if _, err := os.Stat(leftoverPath(l.stateDir, id)); err != nil {
-		t.Errorf("nobody counts what was not recorded: %v", err)
-	}
-	if err := os.Remove(folder); err != nil {
-		t.Fatal(err)
-	}
-	s.closeBill(now.Add(10*recordInTurn), time.Time{})
-	var got usage.Sum
-	if err := usage.Read(l.stateDir, "a", time.Time{}, func(r usage.Record) { got = got.Plus(r.Sum) }); err != nil || got.Calls != 1 || got.Input != 3 {
-		t.Errorf("recorded %+v, %v", got, err)
-	}
-	if err := s.dropLeftover(); err != nil || len(s.bill.unsure) != 0 {
-		t.Errorf("%d are to be recorded, %v", len(s.bill.unsure), err)
-	}
-	if _, err := os.Stat(leftoverPath(l.stateDir, id)); err == nil {
-		t.Error("it is still noted")
+	for name, fails := range map[string]func(*scheduler, *shim){
+		"nothing fails":            func(*scheduler, *shim) {},
+		"there is no room":         func(o *scheduler, _ *shim) { o.full = true },
+		"the scheduler was killed": func(o *scheduler, _ *shim) { o.deaf = true; _ = o.orders.Close() },
+		"its answer was not heard": func(o *scheduler, _ *shim) { o.mute = true; _ = o.orders.Close() },
+		"the shim was, too":        func(o *scheduler, _ *shim) { o.deaf = true; _ = o.orders.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			began := time.Now().Add(-time.Hour).Round(0)
+			path := filepath.Join(l.user, "c.jsonl")
+			s := l.billed(began, func(s *Spec) { s.Token = "00000000000000000000000000000f0f" })
+			o := l.runs
+			s.record.Shim, s.record.Transcript = hook.Process{PID: os.Getpid(), Start: 1}, path
+			s.record.Terms = s.spec.terms()
+			s.record.Work = &hook.Work{DeliveryID: "1", Since: began}
+			fails(o, s)
+			s.openBill()
+			for i := range 3 {
+				now := began.Add(time.Duration(i) * 2 * recordInTurn)
+				l.writeDown(path, now, answer(fmt.Sprint(i)))
+				s.spend(now.Add(time.Second))
+			}
+			end := began.Add(10 * recordInTurn)
+			l.writeDown(path, end, answer("last"))
+			if !strings.Contains(name, "shim") {
+				s.closeBill(end.Add(time.Second), time.Time{})
+				if err := s.dropLeftover(); err != nil {
+					t.Error(err)
+				}
+			}
+			_, err := os.Stat(leftoverPath(l.stateDir, id))
+			if noted := err == nil; noted != (name != "nothing fails") || name == "nothing fails" && l.spent().Calls != 4 {
+				t.Errorf("noted: %v; recorded %+v", noted, l.spent())
+			}
+			if name != "nothing fails" && !strings.Contains(name, "shim") && len(Leftovers(l.stateDir)) != 0 {
+				t.Error("there is something to end")
+			}
+			for range 2 {
+				if _, err := l.sweep(); err != nil {
+					t.Error(err)
+				}
+				if got := l.spent(); got.Calls != 4 || got.Input != 12 {
+					t.Errorf("recorded %+v", got)
+				}
+			}
+			if _, err := os.Stat(leftoverPath(l.stateDir, id)); err == nil {
+				t.Error("it is still noted")
+			}
+			if o.full { // it was tried again each minute
+				numbers := map[int64]int{}
+				for _, r := range o.billed {
+					numbers[r.Number]++
+				}
+				if numbers[1] < 3 {
+					t.Errorf("sent: %v", numbers)
+				}
+			}
+		})
 	}
 }
 
@@ -123,15 +160,18 @@ func TestAnEntrysEarlierCostIsReadAgain(t *testing.T) {
 	l := newLab(t)
 	s := l.billed(time.Now(), func(s *Spec) { s.EntryBudget.Cost = 2 })
 	s.record.Work = &hook.Work{DeliveryID: "d", Since: time.Now()}
-	folder := filepath.Join(l.stateDir, "usage")
-	if err := errors.Join(os.MkdirAll(l.stateDir, 0o700), os.WriteFile(folder, nil, 0o600)); err != nil {
+	there := filepath.Join(l.stateDir, store.Name)
+	if err := os.MkdirAll(there, 0o700); err != nil { // which is no store
 		t.Fatal(err)
 	}
 	if over := s.overBudget(time.Now()); over != "" {
 		t.Errorf("over its budget: %s", over)
 	}
+	if err := os.Remove(there); err != nil {
+		t.Fatal(err)
+	}
 	earlier := usage.Record{At: time.Now(), Agent: "a", Session: "earlier", Of: usage.Of{Delivery: "d"}, Sum: usage.Sum{Cost: 3}}
-	if err := errors.Join(os.Remove(folder), usage.Append(l.stateDir, "a", earlier)); err != nil {
+	if err := Bill(t.Context(), l.store(), earlier); err != nil {
 		t.Fatal(err)
 	}
 	if over := s.overBudget(time.Now()); over == "" {

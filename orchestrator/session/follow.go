@@ -97,6 +97,8 @@ func (s *shim) follow(ctx context.Context) ending {
 			if err := s.out.Encode(Report{At: time.Now(), Wish: &w}); err != nil {
 				s.log.Debug("cannot pass a wish on", "err", err)
 			}
+		case a := <-s.bill.written:
+			s.take(a, time.Now())
 		case <-timer.C:
 			last = time.Now()
 			if e, ok := s.look(ctx, last); ok {
@@ -311,7 +313,7 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	s.closeBill(time.Now(), turnSince(s.record, inTurn))
 	s.heeds(ctx)
 	o := s.outcome(e, exit, last)
-	o.Untaken = s.untaken(exit)
+	o.Untaken, o.Owes = s.untaken(exit), s.bill.owes()
 	s.closeOutputs(o.String())
 	s.update(ctx, func(r *hook.Record) {
 		now := time.Now()

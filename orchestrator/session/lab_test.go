@@ -15,6 +15,9 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
+	"heartbeat/orchestrator/usage"
 )
 
 // anybody is a person.
@@ -25,6 +28,8 @@ type lab struct {
 	t                         *testing.T
 	dir, home, stateDir, user string
 	queue                     *inbox.Queue
+	kept                      *store.Store
+	runs                      *scheduler
 }
 
 func newLab(t *testing.T, prompts ...string) *lab {
@@ -125,20 +130,81 @@ func (l *lab) run(script string, change ...func(*Spec)) *Outcome {
 	defer life.Close()
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
-	var out bytes.Buffer
-	if err := RunShim(ctx, io.MultiReader(bytes.NewReader(append(line, '\n')), orders), &out, anybody, slog.New(slog.DiscardHandler)); err != nil {
+	out := &scheduler{lab: l, orders: life}
+	if err := RunShim(ctx, io.MultiReader(bytes.NewReader(append(line, '\n')), orders), out, anybody, slog.New(slog.DiscardHandler)); err != nil {
 		l.t.Fatal(err)
 	}
-	var last Report
-	for reports := json.NewDecoder(&out); ; {
-		var r Report
-		if err := reports.Decode(&r); err != nil {
-			break
+	if out.last.Outcome == nil {
+		l.t.Fatalf("no outcome; the last report: %+v", out.last)
+	}
+	return out.last.Outcome
+}
+
+// scheduler takes a shim's reports, and records what the session costs.
+type scheduler struct {
+	*lab
+	orders io.WriteCloser
+	deaf   bool // it takes nothing
+	mute   bool // it answers nothing
+	full   bool // it cannot record anything
+	last   Report
+	billed []usage.Record // each time that it was told
+}
+
+// Write takes a report.
+func (s *scheduler) Write(line []byte) (int, error) {
+	var r Report
+	if err := json.Unmarshal(line, &r); err != nil {
+		s.t.Error(err)
+	}
+	s.billed = append(s.billed, r.Bill...)
+	switch {
+	case r.Bill == nil:
+		s.last = r
+	case s.deaf:
+	default:
+		answer := Billed{Number: r.Bill[len(r.Bill)-1].Number}
+		if s.full {
+			answer.Why = "no space is left"
+		} else if err := Bill(s.t.Context(), s.store(), r.Bill...); err != nil {
+			s.t.Error(err)
 		}
-		last = r
+		order, err := json.Marshal(Order{Billed: &answer})
+		if err != nil {
+			s.t.Error(err)
+		}
+		if !s.mute {
+			go func() { _, _ = s.orders.Write(append(order, '\n')) }() // it may have gone
+		}
 	}
-	if last.Outcome == nil {
-		l.t.Fatalf("no outcome; the last report: %+v", last)
+	return len(line), nil
+}
+
+// store is that of the session's fleet.
+func (l *lab) store() *store.Store {
+	if l.kept == nil {
+		if err := os.MkdirAll(l.stateDir, 0o700); err != nil {
+			l.t.Fatal(err)
+		}
+		l.kept = storetest.New(l.t, l.stateDir)
 	}
-	return last.Outcome
+	return l.kept
+}
+
+// spent is what is recorded of the agent's sessions.
+func (l *lab) spent() (sum usage.Sum) {
+	l.t.Helper()
+	err := l.store().Read(l.t.Context(), func(v *store.View) (err error) {
+		sum, err = usage.Since(v, "a", time.Time{})
+		return err
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return sum
+}
+
+// sweep ends what is left of the agent's sessions.
+func (l *lab) sweep() ([]Leftover, error) {
+	return SweepLeftovers(l.t.Context(), l.store(), l.stateDir, "a", 0)
 }

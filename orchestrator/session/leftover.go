@@ -18,6 +18,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 	"heartbeat/ptyrun"
 )
@@ -34,6 +35,11 @@ type Leftover struct {
 	Home    string       `json:"home,omitempty"` // where its record is
 	// Grace is the session's own, from SIGTERM to SIGKILL; 0: not recorded.
 	Grace time.Duration `json:"grace,omitempty"`
+	// Bill are records of what it has cost that may not have been written: those from which
+	// another process can go on counting. With Closed they are all that there are: the
+	// session has ended in order, and only its scheduler took no more of them.
+	Bill   []usage.Record `json:"bill,omitempty"`
+	Closed bool           `json:"closed,omitempty"`
 
 	path string
 }
@@ -50,7 +56,8 @@ func leftoverPath(stateDir, session string) string {
 func (s *shim) keepLeftover() error {
 	l := Leftover{
 		Agent: s.spec.Agent, Session: s.spec.Session, Cookie: s.spec.Token,
-		Shim: s.record.Shim, Group: s.term.group, At: time.Now(), Home: s.spec.Home, Grace: s.spec.Grace,
+		Shim: s.record.Shim, Group: s.term.group, At: s.record.StartedAt, Home: s.spec.Home, Grace: s.spec.Grace,
+		Bill: s.bill.toKeep(), Closed: s.bill.closed,
 	}
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -63,12 +70,12 @@ func (s *shim) keepLeftover() error {
 	return durable.Replace(path, data)
 }
 
-// dropLeftover forgets the session. Where not all that it cost could be recorded, the
-// note stays, so that whoever sweeps counts it.
+// dropLeftover forgets the session. Where not all that it cost is written, the note stays,
+// with that, so that whoever sweeps writes it.
 func (s *shim) dropLeftover() error {
 	err := dropSettings(s.spec.StateDir, s.spec.Agent)
-	if len(s.bill.unsure) > 0 {
-		return err
+	if s.bill.owes() {
+		return errors.Join(err, s.keepLeftover())
 	}
 	return errors.Join(err, remove(leftoverPath(s.spec.StateDir, s.spec.Session)))
 }
@@ -87,16 +94,19 @@ func remove(path string) error {
 const sweepsAtOnce = 8
 
 // SweepLeftovers ends what is left of sessions whose shim is gone, for one
-// agent or, with "", for all, several at once, counts what they have cost, and
-// returns what it ended.
+// agent or, with "", for all, several at once, and returns what it ended.
 // Sessions whose shim lives are left alone. Grace is for those that have not
-// noted their own.
-func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Duration) ([]Leftover, error) {
+// noted their own. What they have cost is written into bills; nil: somebody else does
+// that later.
+func SweepLeftovers(ctx context.Context, bills *store.Store, stateDir, agent string, grace time.Duration) ([]Leftover, error) {
 	leftovers, err := readLeftovers(stateDir, agent)
 	errs := make([]error, len(leftovers))
 	var sweeps sync.WaitGroup
 	free := make(chan struct{}, sweepsAtOnce)
 	for i, l := range leftovers {
+		if l.Closed {
+			continue
+		}
 		sweeps.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
@@ -106,28 +116,61 @@ func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Dura
 	sweeps.Wait()
 	var swept []Leftover
 	for i, l := range leftovers {
-		if errs[i] == nil {
+		if errs[i] != nil {
+			continue
+		}
+		if !l.Closed {
 			swept = append(swept, l)
-			errs[i] = l.settle(stateDir)
+			errs[i] = l.clear(stateDir)
+		}
+		if bills != nil {
+			errs[i] = errors.Join(errs[i], l.settle(ctx, bills))
 		}
 	}
 	return swept, errors.Join(append(errs, err)...)
 }
 
-// settle does what the session's shim has not done at its end: it counts what the
-// session has cost, and forgets it, but not before that is recorded.
-func (l Leftover) settle(stateDir string) error {
-	var dropped error
-	if shims, err := shimsOf(stateDir); err == nil && !slices.Contains(slices.Collect(maps.Values(shims)), l.Agent) {
-		dropped = dropSettings(stateDir, l.Agent)
+// clear removes what the session's shim has not removed at its end, but for the note.
+func (l Leftover) clear(stateDir string) (err error) {
+	if shims, unread := shimsOf(stateDir); unread == nil && !slices.Contains(slices.Collect(maps.Values(shims)), l.Agent) {
+		err = dropSettings(stateDir, l.Agent)
 	}
-	if err := usage.Settle(stateDir, l.Agent, l.Session, time.Now(), l.unwritten); err != nil {
-		return errors.Join(dropped, err)
-	}
-	return errors.Join(dropped, remove(hooksSocket(stateDir, l.Session)), os.Remove(l.path))
+	return errors.Join(err, remove(hooksSocket(stateDir, l.Session)))
 }
 
-// readLeftovers returns those whose shim is gone. The error is about those that
+// settle writes what the session has cost and forgets it, but not before that is written.
+func (l Leftover) settle(ctx context.Context, bills *store.Store) error {
+	if err := Bill(ctx, bills, l.Bill...); err != nil {
+		return err
+	}
+	if !l.Closed {
+		rest, err := usage.Rest(ctx, bills.Reader, l.Session, time.Now(), l.unwritten)
+		if err == nil {
+			err = Bill(ctx, bills, rest...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return remove(l.path)
+}
+
+// Bill writes what sessions have cost. What was written before is not written again.
+func Bill(ctx context.Context, bills *store.Store, records ...usage.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	err := bills.Write(ctx, func(c *store.Change) error {
+		_, err := usage.Add(c, records...)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot record what agent %q has cost: %w", records[0].Agent, err)
+	}
+	return nil
+}
+
+// readLeftovers returns those whose shim is gone, or is done with them. The error is about those that
 // cannot be read; a damaged one is put aside, so that it is reported once.
 func readLeftovers(stateDir, agent string) ([]Leftover, error) {
 	var all []Leftover
@@ -138,20 +181,31 @@ func readLeftovers(stateDir, agent string) ([]Leftover, error) {
 		}
 		if err != nil {
 			errs = append(errs, err)
-		} else if (agent == "" || l.Agent == agent) && !Alive(l.Shim) {
+		} else if (agent == "" || l.Agent == agent) && (l.Closed || !Alive(l.Shim)) {
 			all = append(all, l)
 		}
 	}
 	return all, errors.Join(errs...)
 }
 
-// Leftovers returns what is left of sessions whose shim is gone, as far as it can
+// Leftovers returns what is left to end of sessions whose shim is gone, as far as it can
 // be read. It ends nothing.
 func Leftovers(stateDir string) []Leftover {
 	var all []Leftover
 	for l, err := range noted(stateDir) {
-		if err == nil && !Alive(l.Shim) {
+		if err == nil && !l.Closed && !Alive(l.Shim) {
 			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// NotedAgents returns the agents of sessions that have not ended in order, or not yet.
+func NotedAgents(stateDir string) map[string]bool {
+	all := map[string]bool{}
+	for l, err := range noted(stateDir) {
+		if err == nil {
+			all[l.Agent] = true
 		}
 	}
 	return all
@@ -250,8 +304,9 @@ func Passed(stateDir string) ([][]byte, error) {
 	return all, nil
 }
 
-// maxLeftover limits what is read: the file takes about 300 bytes.
-const maxLeftover = 1 << 16
+// maxLeftover limits what is read: the file takes about 300 bytes, and as many for each
+// record of what the session has cost.
+const maxLeftover = 16 << 20
 
 func readLeftover(path string) (Leftover, error) {
 	l := Leftover{path: path}

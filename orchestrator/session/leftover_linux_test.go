@@ -19,6 +19,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/ask"
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/ptyrun"
 )
 
@@ -81,6 +82,10 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 			t.Errorf("the former session's control group is left: %v", err)
 		}
 	}
+	// Its note is the scheduler's, which records what it has cost.
+	if _, err := SweepLeftovers(t.Context(), storetest.New(t, stateDir), stateDir, "a", time.Second); err != nil {
+		t.Error(err)
+	}
 	if names, _ := os.ReadDir(filepath.Join(stateDir, "live")); len(names) != 0 {
 		t.Errorf("it is still noted: %v", names)
 	}
@@ -117,7 +122,7 @@ func TestLeftoversAreEndedAtOnceByTheirOwnGrace(t *testing.T) {
 		go func() { _ = deaf.Wait() }()
 	}
 	begin := time.Now()
-	swept, err := SweepLeftovers(t.Context(), stateDir, "", 10*time.Minute)
+	swept, err := SweepLeftovers(t.Context(), storetest.New(t, stateDir), stateDir, "", 10*time.Minute)
 	if err != nil || len(swept) != sessions {
 		t.Errorf("ended %d, %v", len(swept), err)
 	}
@@ -259,10 +264,10 @@ func TestADamagedNoteOfASessionIsToldOnce(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"agent":`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := SweepLeftovers(t.Context(), stateDir, "", 0); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := SweepLeftovers(t.Context(), nil, stateDir, "", 0); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("the first time: %v", err)
 	}
-	if _, err := SweepLeftovers(t.Context(), stateDir, "", 0); err != nil {
+	if _, err := SweepLeftovers(t.Context(), nil, stateDir, "", 0); err != nil {
 		t.Errorf("the second time: %v", err)
 	}
 	if _, err := os.Stat(path + ".damaged"); err != nil {

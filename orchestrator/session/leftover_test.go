@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"heartbeat/hook"
+	"heartbeat/orchestrator/store/storetest"
+	"heartbeat/orchestrator/usage"
 	"heartbeat/ptyrun"
 )
 
@@ -59,12 +62,12 @@ func TestPassedSettingsDoNotOutliveTheSession(t *testing.T) {
 		}
 		gone := hook.Process{PID: os.Getpid(), Start: 1} // its number is another one's now
 		shimOf("killed", gone)
-		if _, err := SweepLeftovers(t.Context(), l.stateDir, "a", 0); err != nil || l.settingsLeft() {
+		if _, err := l.sweep(); err != nil || l.settingsLeft() {
 			t.Errorf("it is left: %t, %v", l.settingsLeft(), err)
 		}
 		shimOf("killed", gone)
 		live := shimOf("live", hook.Process{PID: os.Getpid(), Start: start})
-		if _, err := SweepLeftovers(t.Context(), l.stateDir, "a", 0); err != nil || !l.settingsLeft() {
+		if _, err := l.sweep(); err != nil || !l.settingsLeft() {
 			t.Errorf("that of a live session is left: %t, %v", l.settingsLeft(), err)
 		}
 		if err := live.dropLeftover(); err != nil || l.settingsLeft() {
@@ -78,22 +81,22 @@ func TestPassedSettingsDoNotOutliveTheSession(t *testing.T) {
 func TestANoteStaysUntilTheCostIsRecorded(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	s := &shim{
-		spec:   Spec{Agent: "a", Session: "killed", Token: "00000000000000000000000000000d0d", StateDir: l.stateDir},
-		record: &hook.Record{Shim: hook.Process{PID: os.Getpid(), Start: 1}},
-	}
-	usage := filepath.Join(l.stateDir, "usage")
-	if err := errors.Join(s.keepLeftover(), os.WriteFile(usage, nil, 0o600)); err != nil {
+	s := l.billed(time.Now(), func(s *Spec) { s.Token = "00000000000000000000000000000d0d" })
+	s.record.Shim = hook.Process{PID: os.Getpid(), Start: 1}
+	s.bill.begun = []usage.Record{{At: time.Now(), Agent: "a", Session: id, Number: 1, Sum: usage.Sum{Calls: 1}}}
+	if err := s.keepLeftover(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := SweepLeftovers(t.Context(), l.stateDir, "a", 0); err == nil || len(Leftovers(l.stateDir)) != 1 {
+	kept, end := storetest.Open(t, l.stateDir)
+	end() // nothing can be written there any more
+	if _, err := SweepLeftovers(t.Context(), kept, l.stateDir, "a", 0); err == nil || len(Leftovers(l.stateDir)) != 1 {
 		t.Errorf("notes: %d, %v", len(Leftovers(l.stateDir)), err)
 	}
-	if err := os.Remove(usage); err != nil {
-		t.Fatal(err)
+	if _, err := SweepLeftovers(t.Context(), nil, l.stateDir, "a", 0); err != nil || len(Leftovers(l.stateDir)) != 1 {
+		t.Errorf("who cannot record it: notes: %d, %v", len(Leftovers(l.stateDir)), err)
 	}
-	if _, err := SweepLeftovers(t.Context(), l.stateDir, "a", 0); err != nil || len(Leftovers(l.stateDir)) != 0 {
-		t.Errorf("notes: %d, %v", len(Leftovers(l.stateDir)), err)
+	if _, err := l.sweep(); err != nil || len(Leftovers(l.stateDir)) != 0 || l.spent().Calls != 1 {
+		t.Errorf("notes: %d, %v, recorded: %+v", len(Leftovers(l.stateDir)), err, l.spent())
 	}
 }
 
@@ -109,7 +112,7 @@ func TestTheSocketOfAKilledShimIsSwept(t *testing.T) {
 	if err := errors.Join(s.keepLeftover(), os.MkdirAll(filepath.Dir(socket), 0o700), os.WriteFile(socket, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := SweepLeftovers(t.Context(), l.stateDir, "a", 0); err != nil {
+	if _, err := l.sweep(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {

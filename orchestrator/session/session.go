@@ -142,6 +142,9 @@ type Report struct {
 	Strays []Stray `json:"strays,omitempty"`
 	// Wish, if not nil, is what something in the session wants: such a report says nothing else.
 	Wish *Wish `json:"wish,omitempty"`
+	// Bill, if not nil, are records to write of what the session has cost: such a report says
+	// nothing else. Those that were not answered are in the next one again.
+	Bill []usage.Record `json:"bill,omitempty"`
 	// Outcome is set in the last report only.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
@@ -197,7 +200,9 @@ type Outcome struct {
 	// ended the session.
 	Refused *Refused `json:"refused,omitempty"`
 	// Loss is what was lost with the queue's folder, if that ended it.
-	Loss   *Loss  `json:"loss,omitempty"`
+	Loss *Loss `json:"loss,omitempty"`
+	// Owes is true if not all that it cost was recorded: its note has the rest.
+	Owes   bool   `json:"owes,omitempty"`
 	Screen string `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
 }
 
@@ -239,6 +244,8 @@ type Order struct {
 	Shutdown bool `json:"shutdown,omitempty"`
 	// Granted, if not nil, answers a wish: such an order says nothing else.
 	Granted *Granted `json:"granted,omitempty"`
+	// Billed, if not nil, answers a bill: such an order says nothing else.
+	Billed *Billed `json:"billed,omitempty"`
 }
 
 // finishes returns how a session ends that was told to finish.

@@ -51,6 +51,7 @@ func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, person func
 		out:    json.NewEncoder(stdout),
 		orders: make(chan Order, 8),
 		wishes: newWishes(),
+		bill:   bill{written: make(chan Billed, 1)},
 	}
 	go s.readOrders(in)
 	outcome, err := s.run(ctx)
@@ -161,6 +162,8 @@ func (s *shim) readOrders(in *bufio.Reader) {
 		case json.Unmarshal(line, &o) != nil:
 		case o.Granted != nil:
 			s.wishes.granted(*o.Granted)
+		case o.Billed != nil:
+			s.bill.answered(*o.Billed)
 		default:
 			s.orders <- o
 		}
@@ -221,7 +224,7 @@ func (s *shim) lastTold() *client.StatusLine {
 // killed. The scheduler has done so too, but a shim that was just ending then may
 // have been killed since; now that we hold the lock, there is none.
 func (s *shim) sweepFormer(ctx context.Context) {
-	swept, err := SweepLeftovers(ctx, s.spec.StateDir, s.spec.Agent, s.spec.Grace)
+	swept, err := SweepLeftovers(ctx, nil, s.spec.StateDir, s.spec.Agent, s.spec.Grace)
 	for _, l := range swept {
 		s.log.Warn("ended what a former session had left", "former", l.Session)
 	}

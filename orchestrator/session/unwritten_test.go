@@ -104,17 +104,16 @@ func TestTurnsAreUnseenWhoeverCountsThem(t *testing.T) {
 		if killed {
 			err = errors.Join(s.keepLeftover(), hook.NewLive(s.record, l.home, "", l.place()).Under(nil).Save())
 			for range 2 {
-				_, swept := SweepLeftovers(t.Context(), l.stateDir, "a", 0)
+				_, swept := l.sweep()
 				err = errors.Join(err, swept)
 			}
 		} else {
 			s.closeBill(began.Add(7*time.Second), time.Time{})
 		}
-		var got usage.Sum
-		if err := errors.Join(err, usage.Read(l.stateDir, "a", time.Time{}, func(r usage.Record) { got = got.Plus(r.Sum) })); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Turns != 1 || got.Calls != 1 || got.Unseen != 2 {
+		if got := l.spent(); got.Turns != 1 || got.Calls != 1 || got.Unseen != 2 {
 			t.Errorf("the shim killed %v: %+v", killed, got)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/deadline"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -69,12 +70,11 @@ type Budgets struct {
 func BudgetsOf(f *config.Fleet, stateDir string, now time.Time) *Budgets {
 	return &Budgets{f, now, sync.OnceValue(func() usage.Meters {
 		all := usage.Meters{}
-		known, _ := usage.Agents(stateDir)
-		for _, name := range known {
-			_ = usage.Read(stateDir, name, now.Add(-usage.Remembered), func(r usage.Record) {
-				all.Add(name, r.Group, r.Sum, r.At, now) // the group of then has spent it
+		_ = usage.Read(stateDir, func(v *store.View) error {
+			return usage.EachOf(v, now.Add(-usage.Remembered), func(r usage.Record) {
+				all.Add(r.Agent, r.Group, r.Sum, r.At, now) // the group of then has spent it
 			})
-		}
+		})
 		return all
 	})}
 }

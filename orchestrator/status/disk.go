@@ -18,6 +18,7 @@ import (
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -39,6 +40,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 		return all
 	})
 	budgets := BudgetsOf(f, stateDir, now)
+	today := Spent(f, stateDir, usage.Day, now) // else nothing is shown
 	for _, a := range f.Agents {
 		on := look(a, stateDir)
 		if says[a.Name] == nil && on.running {
@@ -50,7 +52,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 			on.budget, on.pausedTriggers = budgets.Spent(a), pausedTriggers()[a.Name]
 			on.approval = ApprovalOf(waiting(), func(r approval.Request) bool { return r.Agent == a.Name && r.HoldsUp(on.queue.aside) })
 		}
-		on.today = spentToday(a, stateDir, now)
+		on.today = today[a.Name]
 		if p := paused[a.Name]; paused != nil {
 			on.paused = &p
 		}
@@ -74,16 +76,29 @@ func look(a *config.Agent, stateDir string) seen {
 	return on
 }
 
-// spentToday is what an agent's sessions have cost since midnight in its time zone, as
-// far as that can be read.
-func spentToday(a *config.Agent, stateDir string, now time.Time) (sum usage.Sum) {
-	zone := a.Zone
-	if zone == nil {
-		zone = now.Location()
+// Spent is what each agent's sessions have cost in a period that runs in its time zone; nil:
+// that cannot be read.
+func Spent(f *config.Fleet, stateDir string, in usage.Period, now time.Time) map[string]usage.Sum {
+	all := map[string]usage.Sum{}
+	err := usage.Read(stateDir, func(v *store.View) error {
+		for _, a := range f.Agents {
+			zone := a.Zone
+			if zone == nil {
+				zone = now.Location()
+			}
+			from, _ := in.Bounds(now.In(zone))
+			sum, err := usage.Since(v, a.Name, from)
+			if err != nil {
+				return err
+			}
+			all[a.Name] = sum
+		}
+		return nil
+	})
+	if err != nil {
+		return nil
 	}
-	midnight, _ := usage.Day.Bounds(now.In(zone))
-	_ = usage.Read(stateDir, a.Name, midnight, func(r usage.Record) { sum = sum.Plus(r.Sum) }) // else nothing is shown
-	return sum
+	return all
 }
 
 // countBytes limits how many bytes of a queue are read to count its entries.

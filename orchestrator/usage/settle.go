@@ -1,20 +1,33 @@
 package usage
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/orchestrator/store"
 )
 
-// Settle counts, from the client's transcripts, what an ended session has spent beyond
-// what its shim recorded. A second call adds nothing. Nobody may append records of the
-// agent at the same time. unwritten tells what no transcript has; nil: that is not known.
-func Settle(stateDir, agent, session string, now time.Time, unwritten Unwritten) error {
-	last, counted, transcripts, err := recorded(stateDir, agent, session)
-	if err != nil || last.Session == "" || len(transcripts) == 0 {
-		return err
+// Rest counts, from the client's transcripts, what an ended session has spent beyond what is
+// recorded of it, and returns that as a record; nil: nothing. Once that is written it is
+// nothing. Nobody may write records of the session meanwhile. unwritten tells what no
+// transcript has; nil: that is not known.
+func Rest(ctx context.Context, in *store.Reader, session string, now time.Time, unwritten Unwritten) ([]Record, error) {
+	var last Record
+	var counted Sum
+	var transcripts []Kept
+	err := in.Read(ctx, func(v *store.View) error {
+		return each(v, ofSession, []any{session}, func(_ int64, r Record) {
+			counted, last = counted.Plus(r.Sum), r
+			if k := r.Kept; k.Transcript != "" && !slices.ContainsFunc(transcripts, func(o Kept) bool { return o.Transcript == k.Transcript }) {
+				transcripts = append(transcripts, k)
+			}
+		})
+	})
+	if err != nil || len(transcripts) == 0 {
+		return nil, err
 	}
 	c, r := Counter{}, Reader{Began: last.Kept.Began}
 	c.Works(last.Of, last.Kept.Began)
@@ -33,7 +46,7 @@ func Settle(stateDir, agent, session string, now time.Time, unwritten Unwritten)
 		failed = errors.Join(failed, r.LookAtAll(k.Transcript, now, &c))
 	}
 	if failed != nil {
-		return failed
+		return nil, failed
 	}
 	// Whether the shim saw a turn begin is not recorded: a delivery of which nothing is known counts as one.
 	var lost []string
@@ -47,26 +60,11 @@ func Settle(stateDir, agent, session string, now time.Time, unwritten Unwritten)
 		rest.Cost, rest.Unpriced = total-last.Kept.Total, 0
 	}
 	if rest = rest.NotLess(); rest == (Sum{}) {
-		return nil
+		return nil, nil
 	}
-	last.At, last.Sum, last.Kept.Total = now, rest, max(c.Total(), last.Kept.Total)
-	return Append(stateDir, agent, last)
-}
-
-// recorded returns the last record of a session, the sum of all and the transcripts that
-// they were counted from.
-func recorded(stateDir, agent, session string) (last Record, counted Sum, transcripts []Kept, err error) {
-	err = Read(stateDir, agent, time.Time{}, func(r Record) {
-		if r.Session != session {
-			return
-		}
-		counted = counted.Plus(r.Sum)
-		last = r
-		if k := r.Kept; k.Transcript != "" && !slices.ContainsFunc(transcripts, func(o Kept) bool { return o.Transcript == k.Transcript }) {
-			transcripts = append(transcripts, k)
-		}
-	})
-	return last, counted, transcripts, err
+	last.At, last.Number, last.Sum, last.Kept.Total = now, last.Number+1, rest, max(c.Total(), last.Kept.Total)
+	last.Kept.Transcript, last.Kept.From = "", 0
+	return []Record{last}, nil
 }
 
 // took returns what a conversation had used before a session; false: that is not known.

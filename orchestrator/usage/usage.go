@@ -1,10 +1,10 @@
 // Package usage counts what sessions cost, by entry: turns, tokens by class, and the
-// client's own figure in dollars. The sums are pure; the records are in the state
-// directory, where agents do not get by accident.
+// client's own figure in dollars. The sums are pure; the records are the table usage of the
+// fleet's store.
 //
 // A record is what was spent since the record before it: records add up. A session's
-// shim writes them. If the shim was killed, the process that cleans up after it writes
-// them from the client's transcripts: everything there is counted once. What cannot
+// shim makes them, and the scheduler writes them. If the shim was killed, the rest is counted
+// from the client's transcripts (Rest): everything there is counted once. What cannot
 // be seen is counted as unseen: a turn that was cut off before its answer was written,
 // one that a killed client had no time to write down, and a turn whose cost was not
 // told. What the client asks for itself is in no transcript, but in its own count at its
@@ -78,6 +78,7 @@ type Record struct {
 	At      time.Time `json:"at"`
 	Agent   string    `json:"agent"`
 	Session string    `json:"session"`
+	Number  int64     `json:"number"` // counts the session's records, from 1
 	Account string    `json:"account,omitempty"`
 	Group   string    `json:"group,omitempty"` // the agent's, then
 	Of
@@ -86,12 +87,14 @@ type Record struct {
 	Kept Kept `json:"kept,omitzero"`
 }
 
-// Kept is what it takes to continue counting a session whose shim was killed.
+// Kept is what it takes to continue counting a session whose shim was killed: that of its
+// last record, with the transcripts of all of them.
 type Kept struct {
 	// Began is when a session began that continues a conversation; zero: it has
 	// begun its own.
 	Began time.Time `json:"began,omitzero"`
-	// Transcript is the client's file, and From the size that it had before.
+	// Transcript is the client's file, and From the size that it had before. Only the
+	// first record of a file has them; it has spent nothing.
 	Transcript string `json:"transcript,omitempty"`
 	From       int64  `json:"from,omitempty"`
 	// Total is what the client said last that the conversation has cost.
