@@ -254,25 +254,25 @@ func (s *Scheduler) toTrigger(verb, name, trigger string, e journal.Event, do fu
 func PauseTriggerStopped(f *config.Fleet, stateDir string, length time.Duration, name, trigger string) ([]status.AgentState, error) {
 	asked := pauseFrom(time.Now(), length, "")
 	e := journal.Event{At: asked.Since, Kind: journal.Paused, Reason: "by a person, for the next run", Until: asked.Until}
-	return toTriggerStopped(f, stateDir, name, trigger, e, func(t *memory.Trigger) error { return t.Pause(asked) })
+	return toTriggerStopped(f, stateDir, name, trigger, e, func(t *memory.Trigger) { t.Pause(asked) })
 }
 
 // ResumeTriggerStopped is ResumeTrigger for a fleet that no scheduler runs. Its errors are
 // those of PauseStopped.
 func ResumeTriggerStopped(f *config.Fleet, stateDir, name, trigger string) ([]status.AgentState, error) {
 	now := time.Now()
-	return toTriggerStopped(f, stateDir, name, trigger, journal.Event{At: now, Kind: journal.Resumed}, func(t *memory.Trigger) error { return t.Resume(now) })
+	return toTriggerStopped(f, stateDir, name, trigger, journal.Event{At: now, Kind: journal.Resumed}, func(t *memory.Trigger) { t.Resume(now) })
 }
 
-func toTriggerStopped(f *config.Fleet, stateDir, name, trigger string, e journal.Event, do func(*memory.Trigger) error) ([]status.AgentState, error) {
+func toTriggerStopped(f *config.Fleet, stateDir, name, trigger string, e journal.Event, do func(*memory.Trigger)) ([]status.AgentState, error) {
 	agents := chosen(f, []string{name})
 	i, err := firing.Find(agents[0], trigger)
 	if err != nil {
 		return nil, err
 	}
 	e.Trigger = trigger
-	err = stopped(f, stateDir, agents, e, func(_ *store.Change, key string) error {
-		return memory.ChangeTrigger(stateDir, key, agents[0], i, do)
+	err = stopped(f, stateDir, agents, e, func(c *store.Change, key string) error {
+		return memory.ChangeTrigger(c, key, agents[0], i, do)
 	})
 	if err != nil {
 		return nil, err

@@ -94,6 +94,9 @@ func (s *Scheduler) inherit() error {
 	if err != nil {
 		return err
 	}
+	if err := s.firing.Recall(context.Background()); err != nil {
+		return err
+	}
 	held, err := store.Get(context.Background(), s.opt.Store.Reader, memory.ReadHolds)
 	if err != nil {
 		return err

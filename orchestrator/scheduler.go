@@ -175,7 +175,7 @@ func New(opt Options) *Scheduler {
 	s.orphans = orphans{s, make(chan struct{}, recoveriesAtOnce())}
 	s.foresight.Scheduler, s.foresight.one = s, make(chan struct{}, 1)
 	s.firing = firing.New(firing.Options{
-		StateDir: opt.StateDir, Log: opt.Log, Note: s.records.note, Environment: launch.Environment, Go: s.wg.Go,
+		StateDir: opt.StateDir, Store: opt.Store, Log: opt.Log, Note: s.records.note, Environment: launch.Environment, Go: s.wg.Go,
 	})
 	s.consent = consent.New(consent.Options{
 		Register: approval.Of(opt.StateDir), Fleet: petitioners{s}, Note: s.records.note, Log: opt.Log, Go: s.wg.Go, Now: opt.Now,

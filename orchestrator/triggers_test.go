@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,23 +12,28 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
-	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/sources"
 )
 
-// remembers returns when the trigger of "a" fired last, by its file.
+// remembers returns when the trigger of "a" fired last, as the store has it.
 func (r *rig) remembers() time.Time {
 	r.t.Helper()
-	var kept struct{ Triggers []struct{ Fired time.Time } }
-	if err := state.Load(filepath.Join(r.dir, "state", "triggers", "a.json"), &kept); err != nil {
-		r.t.Fatal(err)
+	all, err := store.Ask(r.t.Context(), filepath.Join(r.dir, "state"), func(v *store.View) (all []int64, err error) {
+		err = v.Each(`SELECT fired FROM triggers WHERE agent = 'a'`, nil, func(scan store.Scan) error {
+			var fired int64
+			err := scan(&fired)
+			all = append(all, fired)
+			return err
+		})
+		return all, err
+	})
+	if err != nil || len(all) != 1 {
+		r.t.Fatalf("remembered: %+v, %v", all, err)
 	}
-	if len(kept.Triggers) != 1 {
-		r.t.Fatalf("remembered: %+v", kept)
-	}
-	return kept.Triggers[0].Fired
+	return store.Time(all[0])
 }
 
 // TestACrashBeforeTheRecordFiresNothingTwice: the time of the last fire is
@@ -50,10 +54,10 @@ func TestACrashBeforeTheRecordFiresNothingTwice(t *testing.T) {
 			t.Errorf("remembered %v, and %v an hour later", before, got)
 		}
 
-		path := filepath.Join(r.dir, "state", "triggers", "a.json")
-		if err := state.Save(path, map[string]any{"fired": map[string]time.Time{"hourly": before}}); err != nil { // as it was written once
-			t.Fatal(err)
-		}
+		storetest.Write(t, filepath.Join(r.dir, "state"), func(c *store.Change) error {
+			_, err := c.Do(`UPDATE triggers SET fired = $1`, store.Millis(before))
+			return err
+		})
 		stop = r.run()
 		r.sleep(10 * time.Minute)
 		if a := r.state("a"); a.Acknowledged != 0 {
@@ -102,62 +106,6 @@ func TestAPromptThatIsTooLargeIsADeadLetter(t *testing.T) {
 		stop()
 		if got := r.reasons("a"); !slices.Equal(got, []inbox.Reason{inbox.TooLarge}) {
 			t.Errorf("dead letters %v, want it, too-large", got)
-		}
-	})
-}
-
-// TestADamagedMemoryStopsNoTriggers: they did not run, and only the log said so.
-func TestADamagedMemoryStopsNoTriggers(t *testing.T) {
-	t.Parallel()
-	inBubble(t, "a", func(t *testing.T, r *rig) {
-		r.agent("a").Triggers = []config.Trigger{cron(t, "hourly", "0 * * * *")}
-		path := filepath.Join(r.dir, "state", "triggers", "a.json")
-		r.mkdir(filepath.Dir(path))
-		if err := os.WriteFile(path, []byte(`{"fired": {"hou`), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		stop := r.run()
-		r.sleep(2*time.Hour + 5*time.Minute)
-		stop()
-		if n := len(r.journal("fired")); n != 2 {
-			t.Errorf("%d fires in two hours", n)
-		}
-		told := r.journal("trigger-failed")
-		if len(told) != 1 || !strings.Contains(told[0].Reason.String(), "damaged") {
-			t.Errorf("the journal: %+v", told)
-		}
-		if kept, err := os.ReadFile(path + ".damaged"); err != nil || len(kept) == 0 {
-			t.Errorf("put aside: %q, %v", kept, err)
-		}
-		if r.remembers().IsZero() {
-			t.Error("nothing is remembered")
-		}
-	})
-}
-
-// TestTriggersThatCouldNotBeginRunLater: where their memory could not be read for
-// a moment they did not run until the next reload.
-func TestTriggersThatCouldNotBeginRunLater(t *testing.T) {
-	t.Parallel()
-	inBubble(t, "a", func(t *testing.T, r *rig) {
-		r.agent("a").Triggers = []config.Trigger{cron(t, "hourly", "0 * * * *")}
-		path := filepath.Join(r.dir, "state", "triggers", "a.json")
-		r.mkdir(path)
-		stop := r.run()
-		defer stop()
-		r.sleep(5 * time.Minute)
-		if f := r.state("a").Failing; len(f) != 1 || f[0].Times < 2 || f[0].Retry.IsZero() {
-			t.Errorf("failing: %+v", f)
-		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		r.sleep(2 * time.Hour)
-		if n := len(r.journal("fired")); n < 1 || n > 2 {
-			t.Errorf("%d fires in two hours", n)
-		}
-		if f := r.state("a").Failing; len(f) != 0 {
-			t.Errorf("failing: %+v", f)
 		}
 	})
 }

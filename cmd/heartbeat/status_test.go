@@ -91,17 +91,16 @@ agents:
   broken:
     dir: agents/broken
     command: [heartbeat, simulate]
-    trigger: {cron: "0 9 * * 1-5", prompt: x}
+    trigger: {name: other, poll: [sh, -c, "exit 4"], every: 1s}
 `)
 	w.put("agents/triage/x", "")
 	w.put("agents/broken/x", "")
-	w.put("state/fleet/triggers/broken.json/x", "") // a folder: it cannot be read
 	r := w.background()
 	shows := func() string { return w.run("status").stdout }
 	until(t, "both failures are shown", func() bool {
 		text := shows()
 		return strings.Contains(text, "! triage: trigger tickets has failed for ") && strings.Contains(text, "exit status 3; it said: no server") &&
-			strings.Contains(text, "! broken: trigger cron-1 has failed for ") && strings.Contains(text, "it does not run: ")
+			strings.Contains(text, "! broken: trigger other has failed for ") && strings.Contains(text, "exit status 4")
 	})
 	w.put("agents/triage/works", "")
 	until(t, "the command works", func() bool { return !strings.Contains(shows(), "triage: trigger") })

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -12,6 +11,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"heartbeat/orchestrator/adopt"
+	"heartbeat/orchestrator/store"
 )
 
 // keeper keeps a scheduler running: it starts the next one when a fault has
@@ -194,18 +196,19 @@ func (l *lab) noneLeft(when string) {
 	}
 }
 
-// stepClock makes the files that remember times look as if the clock had been
+// stepClock makes what remembers times look as if the clock had been
 // stepped while the scheduler was down: last fires and modification times lie
 // minutes in the past or seconds in the future.
 func (k *keeper) stepClock() {
 	by := time.Duration(k.r.IntN(600)-570) * time.Second
 	f := faultClock.on("", "")
 	f.Note = by.String()
-	paths, _ := filepath.Glob(k.path("state", fleetName, "triggers", "*.json"))
-	for _, p := range paths {
-		if err := shiftFires(p, by); err != nil && !errors.Is(err, syscall.ENOSPC) {
-			k.surprise("cannot shift the last fires: %v", err)
-		}
+	err := adopt.Act(context.Background(), k.path("state", fleetName), func(c *store.Change) error {
+		_, err := c.Do(`UPDATE triggers SET fired = fired + $1 WHERE fired > 0`, by.Milliseconds())
+		return err
+	})
+	if _, full := errors.AsType[*store.FullError](err); err != nil && !full {
+		k.surprise("cannot shift the last fires: %v", err)
 	}
 	then := time.Now().Add(by)
 	for _, m := range k.Members {
@@ -219,32 +222,4 @@ func (k *keeper) stepClock() {
 		})
 	}
 	k.record.over(f)
-}
-
-func shiftFires(path string, by time.Duration) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	var kept map[string]json.RawMessage
-	var fired map[string]time.Time
-	if err := json.Unmarshal(data, &kept); err != nil || kept["fired"] == nil {
-		return err
-	}
-	if err := json.Unmarshal(kept["fired"], &fired); err != nil {
-		return err
-	}
-	for name, at := range fired {
-		fired[name] = at.Add(by)
-	}
-	if kept["fired"], err = json.Marshal(fired); err != nil {
-		return err
-	}
-	if data, err = json.Marshal(kept); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
-		return errors.Join(err, os.Remove(path+".new"))
-	}
-	return os.Rename(path+".new", path)
 }

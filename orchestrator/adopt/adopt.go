@@ -48,6 +48,7 @@ var all = []old{
 	{file: "identities.json", take: identities, lost: "who the agents are: each is known by its name now"},
 	{file: "paused.json", take: pauses, lost: "which agents are paused: all of them run"},
 	{file: "holds", each: hold, lost: "why an agent is held: it is tried again"},
+	{file: "triggers", each: triggers, lost: "what the triggers of an agent have fired: they start over"},
 	{file: "accounts.json", take: accounts, lost: "until when accounts are parked: each is asked once more"},
 }
 

@@ -62,7 +62,7 @@ func (l *lab) is(there bool, name string) {
 // is damaged.
 func TestEachFileIsTakenOnce(t *testing.T) {
 	t.Parallel()
-	files := map[string]string{"holds": "holds/a.json"} // one of a folder
+	files := map[string]string{"holds": "holds/a.json", "triggers": "triggers/a.json"} // one of a folder
 	whole := map[string]struct{ text, count string }{
 		"page/orders.json": {
 			`[{"key":"t 0-AAAAAAAAAAAAAAAAAAAAAAAAAA pause a","at":"2026-11-01T10:00:00Z","done":true,"answer":"paused"}, null]`,
@@ -92,6 +92,18 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 		"holds": {
 			`{"since":"2026-11-01T10:00:00Z","why":"4 failures","fix":"do","answers":"aa","definition":"dd"}`,
 			`SELECT COUNT(*) FROM holds WHERE agent = 'a' AND since = 1793527200000 AND why = '4 failures' AND fix = 'do' AND answers = 'aa' AND definition = 'dd'`,
+		},
+		"triggers": {
+			`{"triggers":[{"kind":"watch","name":"w","named":true,"core":"*.md","prompt":"pp","key":"w","gone":"2026-11-01T10:00:00Z","delay":7,"seen":{"x.md":{"size":1,"mtime":2,"ctime":3,"sha256":"ss"}},
+				"recent":["2026-11-01T10:00:00Z"],"refused":[{"sender":"GitHub","fault":"late","since":"2026-11-01T10:00:00Z","last":"2026-11-01T11:00:00Z","times":2,"detail":"d"}],"paused":{"since":"2026-11-01T10:00:00Z","by":"b"}}],
+				"used":{"w":3},"fired":{"cron-1":"2026-11-01T10:00:00Z"},"kept":{"poll-1":["one","two"]},"polled":{"poll-1":"2026-11-01T10:00:00Z"}}`,
+			`SELECT COUNT(*) FROM triggers t JOIN trigger_names USING (agent, name) JOIN seen_files s USING (agent, trigger) JOIN recent_fires r USING (agent, trigger)
+				JOIN refused_requests f USING (agent, trigger) JOIN pauses p USING (agent, trigger)
+				WHERE t.agent = 'a' AND t.trigger = 'w' AND kind = 'watch' AND named = 1 AND core = '*.md' AND prompt = 'pp' AND gone = 1793527200000 AND delay = 7 AND used = 3
+				AND file = 'x.md' AND size = 1 AND modified = 2 AND s.changed = 3 AND sum = 'ss' AND r.at = gone AND sender = 'GitHub' AND fault = 'late' AND last = f.since + 3600000
+				AND times = 2 AND detail = 'd' AND p.since = gone AND by_agent = 'b'
+				AND EXISTS (SELECT 1 FROM triggers WHERE trigger = 'cron-1' AND kind = 'cron' AND fired = 1793527200000)
+				AND EXISTS (SELECT 1 FROM triggers JOIN fired_keys k USING (agent, trigger) WHERE trigger = 'poll-1' AND polled = 1793527200000 AND key = 'two' AND n = 2)`,
 		},
 		"accounts.json": {
 			`{"login abc": {"until":"2026-11-01T10:00:00Z","since":"2026-11-01T09:00:00Z","source":"status-line","reason":"why","limits":{"five_hour":{"used":100,"resets":"2026-11-01T10:00:00Z"}}}}`,

@@ -1,10 +1,13 @@
 package adopt
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/store"
+	"heartbeat/sources"
 )
 
 // identities are those of the agents.
@@ -53,4 +56,47 @@ func hold(c *store.Change, key string, data []byte) error {
 		return err
 	}
 	return memory.KeepHold(c, key, memory.Hold{Since: h.Since, Held: memory.Held{Why: h.Why, Fix: h.Fix, Answers: h.Answers}, Definition: h.Definition})
+}
+
+// triggers are what the triggers of an agent remember, by its key. Until 2026-11 they were
+// known by their names.
+func triggers(c *store.Change, key string, data []byte) error {
+	var kept struct {
+		Triggers []*memory.Memo
+		Used     map[string]int
+		Fired    map[string]time.Time
+		Seen     map[string]sources.Seen
+		Kept     map[string][]string
+		Polled   map[string]time.Time
+	}
+	if err := read(data, &kept); err != nil {
+		return err
+	}
+	if kept.Used == nil {
+		kept.Used = map[string]int{}
+	}
+	all := slices.DeleteFunc(kept.Triggers, func(t *memory.Memo) bool { return t == nil })
+	named := func(name string, kind memory.Kind) *memory.Memo {
+		for _, t := range all {
+			if t.Name == name && t.Kind == kind {
+				return t
+			}
+		}
+		t := &memory.Memo{Definition: memory.Definition{Kind: kind, Name: name}, Key: memory.NewKey(kept.Used, name)}
+		all = append(all, t)
+		return t
+	}
+	for _, name := range slices.Sorted(maps.Keys(kept.Fired)) {
+		named(name, memory.Cron).Fired = kept.Fired[name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(kept.Seen)) {
+		named(name, memory.Watch).Seen = kept.Seen[name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(kept.Kept)) {
+		named(name, memory.Poll).Kept = kept.Kept[name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(kept.Polled)) {
+		named(name, memory.Poll).Polled = kept.Polled[name]
+	}
+	return memory.Adopt(c, key, all, kept.Used)
 }

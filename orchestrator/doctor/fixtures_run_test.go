@@ -181,11 +181,11 @@ func runFixtures() []fixture {
 			"paused", Warning, false,
 			func(r *rig) {
 				r.agent.Triggers = []config.Trigger{{Name: "poll-1", Poll: &config.PollTrigger{Command: []string{"true"}}}}
-				r.put("state/triggers/triage.json", `{"triggers":[{"kind":"poll","name":"poll-1","key":"poll-1","paused":{"since":"2026-01-01T00:00:00Z"}}]}`)
+				r.triggerPaused(true)
 			},
 			func(r *rig) {
 				r.agent.Triggers = []config.Trigger{{Name: "poll-1", Poll: &config.PollTrigger{Command: []string{"true"}}}}
-				r.put("state/triggers/triage.json", `{"triggers":[{"kind":"poll","name":"poll-1","key":"poll-1"}]}`)
+				r.triggerPaused(false)
 			},
 		},
 		{
@@ -485,4 +485,15 @@ func TestOneCauseIsOneFinding(t *testing.T) {
 // paused has an agent be paused for the next run, by its key.
 func (r *rig) paused(key string) {
 	storetest.Write(r.t, r.state, func(c *store.Change) error { return memory.Pause(c, key, memory.Paused{Since: time.Now()}) })
+}
+
+// triggerPaused has the agent's first trigger be paused for the next run, or not any more.
+func (r *rig) triggerPaused(is bool) {
+	storetest.Write(r.t, r.state, func(c *store.Change) error {
+		return memory.ChangeTrigger(c, "triage", r.agent, 0, func(t *memory.Trigger) {
+			if t.Pause(memory.Paused{Since: time.Now()}); !is {
+				t.Resume(time.Now())
+			}
+		})
+	})
 }

@@ -22,11 +22,8 @@ import (
 // It returns how many could not be fired.
 func (t *Triggers) FireAll(ctx context.Context, cfg *config.Agent) (unfired int) {
 	t.f.changing.Lock()
-	_, err := t.remember(cfg)
+	t.remember(cfg)
 	t.f.changing.Unlock()
-	if err != nil {
-		t.f.opt.Log.Warn("cannot tell what has fired before", "agent", t.name, "err", err)
-	}
 	var failed atomic.Int64
 	var all sync.WaitGroup
 	suffix := byHand("fire")

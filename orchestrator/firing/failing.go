@@ -91,12 +91,6 @@ func (t trigger) doesNotRun(err error) {
 	t.note(fmt.Errorf("it does not run: %w", err), time.Time{}, func(f *Failing) { f.Retry, f.Stopped, f.idle = time.Time{}, true, true })
 }
 
-// waitsToRun records that a trigger does not run, and is started after retry.
-func (t trigger) waitsToRun(err error, retry time.Duration) {
-	again := time.Now().Add(retry)
-	t.note(fmt.Errorf("it does not run: %w", err), again, func(f *Failing) { f.Retry, f.Stopped, f.idle = again, false, true })
-}
-
 func (t trigger) note(err error, again time.Time, change func(*Failing)) {
 	now, why := time.Now(), foreign.Text(err.Error())
 	t.of.f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.TriggerFailed, Trigger: t.Name, Reason: why, Until: again})

@@ -16,7 +16,7 @@ import (
 	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
 	"heartbeat/sources"
 	"heartbeat/sources/watch"
 )
@@ -47,6 +47,7 @@ type Agent interface {
 // Options are what triggers need to fire.
 type Options struct {
 	StateDir string
+	Store    *store.Store // has what triggers remember
 	Log      *slog.Logger
 	Note     func(journal.Event)
 	// Environment is the environment of the commands of an agent's triggers.
@@ -59,17 +60,15 @@ type Options struct {
 type Firing struct {
 	opt      Options
 	attempts *attempts.Book
-	// records writes what triggers remember.
-	records *state.Behind
-	polls   chan struct{} // limits poll commands that run at once
-	gates   chan struct{} // limits gates: polls that take long do not delay them
+	memories *memory.Book
+	polls    chan struct{} // limits poll commands that run at once
+	gates    chan struct{} // limits gates: polls that take long do not delay them
 
 	// Triggers are started and stopped by one goroutine at a time.
 	changing sync.Mutex
 	table    *sources.Timetable // nil until Start
 	files    *watch.Watcher
-	watching bool                     // files runs
-	memories map[string]*memory.Agent // :: key of an agent → what its triggers remember
+	watching bool // files runs
 
 	webhooks webhooks
 }
@@ -81,17 +80,21 @@ const maxPolls = 16
 // the next run offers the same label once more, and the inbox refuses it.
 const recordDelay = time.Second
 
-// New returns a Firing in which nothing fires by itself until Start.
+// New returns a Firing in which nothing fires by itself until Start. Recall comes first.
 func New(opt Options) *Firing {
 	return &Firing{
-		opt: opt, attempts: attempts.Of(opt.StateDir), records: state.NewBehind(recordDelay), memories: map[string]*memory.Agent{},
+		opt: opt, attempts: attempts.Of(opt.StateDir), memories: memory.NewBook(opt.Store, recordDelay, opt.Log),
 		polls: make(chan struct{}, maxPolls), gates: make(chan struct{}, maxGates),
 		webhooks: webhooks{room: make(chan struct{}, readAtOnce), all: map[string]*Webhook{}},
 	}
 }
 
+// Recall reads what triggers remember from the runs before. Without it they would fire again
+// what they have fired.
+func (f *Firing) Recall(ctx context.Context) error { return f.memories.Recall(ctx) }
+
 // Record writes what triggers remember until ctx ends, and then what is left.
-func (f *Firing) Record(ctx context.Context) { f.records.Run(ctx) }
+func (f *Firing) Record(ctx context.Context) { f.memories.Run(ctx) }
 
 // Start makes triggers that are set from then on fire by themselves, until ctx
 // ends.
@@ -132,7 +135,7 @@ type Triggers struct {
 
 	// Guarded by Firing.changing.
 	comes bool              // the agent was not declared for a while
-	stops map[string]func() // :: trigger, or "" for all of them → what stops it
+	stops map[string]func() // :: trigger → what stops it
 
 	mu      sync.Mutex
 	keys    map[string]string // :: trigger → its permanent key
@@ -162,26 +165,15 @@ func (t *Triggers) Set(ctx context.Context, cfg *config.Agent) []memory.Anew {
 	return t.start(ctx, cfg)
 }
 
-// setAgain is how long to wait before triggers whose memory could not be read are
-// started again, and how often to look whether a pause is over.
-const setAgain = time.Minute
+// lookAgain is how often to look whether a pause is over: the clock may be set.
+const lookAgain = time.Minute
 
 // start is Set if none runs. The caller holds Firing.changing.
 func (t *Triggers) start(ctx context.Context, cfg *config.Agent) []memory.Anew {
 	if t.f.table == nil {
 		return nil
 	}
-	r, err := t.remember(cfg)
-	if err != nil {
-		for i := range cfg.Triggers {
-			t.declared(cfg, i).waitsToRun(err, setAgain)
-		}
-		t.stops[""] = t.later(ctx, setAgain, func() {
-			t.stop()
-			t.start(ctx, cfg)
-		})
-		return nil
-	}
+	r := t.remember(cfg)
 	t.change(func([]Failing) []Failing { return nil })
 	for i := range r.all {
 		t.startOne(ctx, cfg, r, i)
@@ -198,11 +190,11 @@ func (t *Triggers) startOne(ctx context.Context, cfg *config.Agent, r recollecti
 	one, p := t.declared(cfg, i), t.pause(cfg.Triggers[i].Name)
 	switch {
 	case p.Since.IsZero():
-		t.endPause(one.Name, r.all[i])
+		t.endPause(one.Name, r, i)
 	case one.Webhook == nil && p.Until.IsZero():
 		return
 	case one.Webhook == nil:
-		wait := min(deadline.Left(p.Until, time.Now()), setAgain) // the clock may be set
+		wait := min(deadline.Left(p.Until, time.Now()), lookAgain)
 		t.stops[one.Name] = t.later(ctx, wait, func() { t.startOne(ctx, cfg, r, i) })
 		return
 	}

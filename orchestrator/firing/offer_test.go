@@ -16,6 +16,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/sources"
 	"heartbeat/sources/poll"
 	"heartbeat/sources/watch"
@@ -36,8 +37,9 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{t: t, cfg: &config.Agent{Name: "a", Dir: t.TempDir()}}
+	dir := t.TempDir()
 	f := New(Options{
-		StateDir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
+		StateDir: dir, Store: storetest.New(t, dir), Log: slog.New(slog.DiscardHandler),
 		Note:        func(e journal.Event) { l.events = append(l.events, e) },
 		Environment: func(a *config.Agent) ([]string, error) { return a.Environ(os.Environ()) },
 		Go:          func(func()) {},

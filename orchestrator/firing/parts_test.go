@@ -38,7 +38,6 @@ func TestATriggersSuccessClearsItsOwnTroubleOnly(t *testing.T) {
 			"fails":         func() { failing.failed(errors.New("x"), time.Minute) },
 			"by hand":       func() { failing.failedByHand(errors.New("x")) },
 			"does not run":  func() { failing.doesNotRun(idle) },
-			"is to run":     func() { failing.waitsToRun(idle, time.Minute) },
 			"is lost":       func() { failing.fails(time.Now(), errors.New("x"), 0) },
 			"fails, in all": func() { failing.failed(errors.New("x"), time.Minute); failing.failed(errors.New("y"), time.Minute) },
 		} {

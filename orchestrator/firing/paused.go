@@ -27,29 +27,26 @@ func Find(cfg *config.Agent, name string) (int, error) {
 // Pause keeps a trigger that cfg declares from firing by itself until Resume, or until the
 // pause's own end, also in the next runs; see memory.Paused.Again.
 func (t *Triggers) Pause(ctx context.Context, cfg *config.Agent, name string, asked memory.Paused) error {
-	return t.setPause(ctx, cfg, name, func(m *memory.Trigger) error { return m.Pause(asked) })
+	return t.setPause(ctx, cfg, name, func(m *memory.Trigger) { m.Pause(asked) })
 }
 
 // Resume ends a trigger's pause. What fell due for its schedule meanwhile is not made up
 // for; files and what a command prints are found.
 func (t *Triggers) Resume(ctx context.Context, cfg *config.Agent, name string) error {
-	return t.setPause(ctx, cfg, name, func(m *memory.Trigger) error { return m.Resume(time.Now()) })
+	return t.setPause(ctx, cfg, name, func(m *memory.Trigger) { m.Resume(time.Now()) })
 }
 
 // setPause changes the pause of one trigger, on the disk first, and stops it or starts it.
-func (t *Triggers) setPause(ctx context.Context, cfg *config.Agent, name string, change func(*memory.Trigger) error) error {
+func (t *Triggers) setPause(ctx context.Context, cfg *config.Agent, name string, change func(*memory.Trigger)) error {
 	i, err := Find(cfg, name)
 	if err != nil {
 		return err
 	}
 	t.f.changing.Lock()
 	defer t.f.changing.Unlock()
-	r, err := t.remember(cfg)
-	was := t.isPaused(name)
-	if err == nil {
-		err = change(r.all[i])
-	}
-	if err != nil {
+	r, was := t.remember(cfg), t.isPaused(name)
+	change(r.all[i])
+	if err := r.memory.Save(); err != nil {
 		return err
 	}
 	t.recallPaused(cfg, r)
@@ -103,12 +100,12 @@ func (t *Triggers) recallPaused(cfg *config.Agent, r recollection) {
 }
 
 // endPause records that the pause of a trigger is over, if it had one.
-func (t *Triggers) endPause(name string, m *memory.Trigger) {
+func (t *Triggers) endPause(name string, r recollection, i int) {
+	m := r.all[i]
 	if !m.HasPause() {
 		return
 	}
-	if err := m.Resume(time.Now()); err != nil {
-		t.f.opt.Log.Warn("cannot keep what triggers remember", "agent", t.name, "err", err)
-	}
+	m.Resume(time.Now())
+	r.memory.SaveSoon()
 	t.f.opt.Note(journal.Event{Agent: t.name, Kind: journal.Resumed, Trigger: name, Reason: "its pause is over"})
 }

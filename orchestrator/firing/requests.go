@@ -117,7 +117,7 @@ func (w *Webhook) keepRefused() {
 	}
 	t.refusing.Unlock()
 	w.kept.NoteRefused(all)
-	t.f.saveSoon(w.t.cfg.Name, w.memory)
+	w.memory.SaveSoon()
 }
 
 // recallRefused takes over what the memory knows.

@@ -47,7 +47,7 @@ func (t trigger) startCron(m *memory.Agent, r *memory.Trigger, emit sources.Emit
 		Schedule: t.Cron.Schedule, Missed: t.Cron.Missed, Grace: t.Cron.Grace,
 		Delay: t.cfg.Delay(t.Trigger), Was: was, Changed: until,
 		Last: r.Fired(), Template: tmpl, Emit: emit, Slow: t.Gate != nil,
-		Record: func(at time.Time) { r.NoteFired(at); f.saveSoon(t.cfg.Name, m) },
+		Record: func(at time.Time) { r.NoteFired(at); m.SaveSoon() },
 		Failed: t.fails, PassedOver: t.passedOver,
 	})
 	return func() { f.table.Remove(t.key) }, nil
@@ -79,7 +79,7 @@ func (t trigger) startPoll(ctx context.Context, m *memory.Agent, r *memory.Trigg
 	p.Succeeded = func(at time.Time) {
 		t.works()
 		r.NotePolled(at)
-		f.saveSoon(t.cfg.Name, m)
+		m.SaveSoon()
 	}
 	if t.Poll.Overlap == config.OverlapSkip {
 		p.Run = t.unlessQueued

@@ -108,6 +108,9 @@ func forget(c *store.Change, stateDir, key string) error {
 	if ledger.Forget(stateDir, key) != nil {
 		return nil
 	}
+	if err := forgetTriggers(c, key); err != nil {
+		return err
+	}
 	for _, statement := range []string{`DELETE FROM agents WHERE agent = $1`, `DELETE FROM pauses WHERE agent = $1`, `DELETE FROM holds WHERE agent = $1`} {
 		if _, err := c.Do(statement, key); err != nil {
 			return fmt.Errorf("cannot forget agent %q, which is gone: %w", key, err)
@@ -211,22 +214,23 @@ func (f *heirs) gone(now time.Time) Identities {
 // Preview returns the triggers that will start over when a fleet is run as it is
 // declared now. It changes nothing.
 func Preview(stateDir string, agents []*config.Agent, now time.Time) ([]Anew, error) {
-	all, err := ReadIn(stateDir)
-	if err != nil {
-		return nil, err
-	}
-	var anew []Anew
-	next := all.Follow(agents, now)
-	for i, a := range agents {
-		if next[i].Triggers == "" || next[i].Triggers == hashOfAll(a.Triggers) {
-			continue
-		}
-		m, err := Open(stateDir, next[i].Key)
+	return store.Ask(context.Background(), stateDir, func(v *store.View) (anew []Anew, err error) {
+		all, err := Read(v)
 		if err != nil {
-			continue // a run reports it
+			return nil, err
 		}
-		_, more := m.data.follow(a, next[i].comes, now)
-		anew = append(anew, more...)
-	}
-	return anew, nil
+		next := all.Follow(agents, now)
+		for i, a := range agents {
+			if next[i].Triggers == "" || next[i].Triggers == hashOfAll(a.Triggers) {
+				continue
+			}
+			m, err := read(v, next[i].Key, false)
+			if err != nil {
+				return nil, err
+			}
+			_, more := m[next[i].Key].data.follow(a, next[i].comes, now)
+			anew = append(anew, more...)
+		}
+		return anew, nil
+	})
 }

@@ -6,63 +6,71 @@
 // identified by its directory, or else by its name. Each has a permanent key, under
 // which its things are kept and which tells its fires from others in the inbox.
 //
-// Identities, pauses and holds are in the fleet's store, what triggers remember is in the state
-// directory: triggers/KEY.json for each agent whose triggers have something to remember.
+// All of it is in the fleet's store: agents, pauses, holds, triggers, and what triggers have
+// seen and fired for, row by row, so that a fire among 10,000 agents or 100,000 files writes
+// only what is new.
 package memory
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/state"
 	"heartbeat/sources"
 	"heartbeat/sources/webhook"
 )
 
 // Agent is the memory of an agent's triggers. Any goroutine may call its methods.
 type Agent struct {
-	path string
+	book *Book
+	key  string
 
-	mu   sync.Mutex
+	mu   sync.Mutex // is not held while the store is waited for
 	data remembered
+	// stored is what the store has, by keys of triggers, and used what it has of Used; nil: that
+	// is not known, and all is written again.
+	stored map[string]*stored
+	used   map[string]int
 }
 
-// remembered is triggers/KEY.json.
+func newAgent(key string) *Agent {
+	return &Agent{key: key, data: remembered{Used: map[string]int{}}, stored: map[string]*stored{}}
+}
+
+// remembered is what an agent's triggers remember.
 type remembered struct {
-	Triggers []*memo `json:"triggers"`
+	Triggers []*Memo
 	// Used counts, by name of a trigger, the keys that were made from it. No key is used
 	// again, because the inbox remembers what fired under it.
-	Used map[string]int `json:"used,omitempty"`
+	Used map[string]int
 }
 
-// memo is the memory of one trigger.
-type memo struct {
+// Memo is the memory of one trigger.
+type Memo struct {
 	Definition
-	Key string `json:"key"`
+	Key string
 	// Gone is since when it is no longer declared, or zero.
-	Gone time.Time `json:"gone,omitzero"`
+	Gone time.Time
 
-	Fired time.Time `json:"fired,omitzero"` // of cron: the last fire
+	Fired time.Time // of cron: the last fire
 	// Delay is what jitter adds to each fire of a cron trigger; Was is what it
 	// added before Changed.
-	Delay   time.Duration `json:"delay,omitempty"`
-	Was     time.Duration `json:"was,omitempty"`
-	Changed time.Time     `json:"changed,omitzero"`
-	Seen    sources.Seen  `json:"seen,omitempty"`  // of watch: the state of the files
-	Kept    []string      `json:"kept,omitempty"`  // of poll with dedupe: what has fired
-	Polled  time.Time     `json:"polled,omitzero"` // of poll: when its last successful run began
+	Delay   time.Duration
+	Was     time.Duration
+	Changed time.Time
+	Seen    sources.Seen // of watch: the state of the files
+	Kept    []string     // of poll with dedupe: what has fired
+	Polled  time.Time    // of poll: when its last successful run began
 	// Recent are the times of fires that count for its rate, the oldest first.
-	Recent []time.Time `json:"recent,omitempty"`
+	Recent []time.Time
 	// Refused are the requests that a webhook has refused.
-	Refused []Refused `json:"refused,omitempty"`
-	Paused  Paused    `json:"paused,omitzero"`
+	Refused []Refused
+	Paused  Paused
+
+	looks int // how often Seen was replaced
 }
 
 // Refused are the requests of one kind of sender that a webhook has refused for one fault:
@@ -79,64 +87,6 @@ type Refused struct {
 
 // goneFor is how long a removed agent or trigger is remembered: it may come back.
 const goneFor = 90 * 24 * time.Hour
-
-// Open reads what an agent's triggers remember. With state.ErrDamaged the memory is
-// empty.
-func Open(stateDir, key string) (*Agent, error) {
-	m := &Agent{path: filepath.Join(stateDir, "triggers", key+".json")}
-	var kept struct {
-		remembered
-		former
-	}
-	err := state.Load(m.path, &kept)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if err == nil {
-		m.data = kept.remembered
-	}
-	if m.data.Used == nil {
-		m.data.Used = map[string]int{}
-	}
-	if err == nil {
-		kept.former.into(&m.data)
-	}
-	return m, err
-}
-
-// former is what the file held when triggers were remembered by their names.
-type former struct {
-	Fired  map[string]time.Time    `json:"fired"`
-	Seen   map[string]sources.Seen `json:"seen"`
-	Kept   map[string][]string     `json:"kept"`
-	Polled map[string]time.Time    `json:"polled"`
-}
-
-func (f former) into(r *remembered) {
-	add := func(name string, kind Kind, set func(*memo)) {
-		i := slices.IndexFunc(r.Triggers, func(m *memo) bool { return m.Name == name && m.Kind == kind })
-		if i < 0 {
-			i = len(r.Triggers)
-			r.Triggers = append(r.Triggers, &memo{Definition: Definition{Kind: kind, Name: name}, Key: r.newKey(name)})
-		}
-		set(r.Triggers[i])
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.Fired)) {
-		add(name, Cron, func(m *memo) { m.Fired = f.Fired[name] })
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.Seen)) {
-		add(name, Watch, func(m *memo) { m.Seen = f.Seen[name] })
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.Kept)) {
-		add(name, Poll, func(m *memo) { m.Kept = f.Kept[name] })
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.Polled)) {
-		add(name, Poll, func(m *memo) { m.Polled = f.Polled[name] })
-	}
-}
-
-// Path returns the file in which the memory is kept.
-func (m *Agent) Path() string { return m.path }
 
 // Anew is a trigger that starts without a memory although the agent had one of its kind: it is not
 // known which one it was, or that one's memory is of no use.
@@ -181,8 +131,8 @@ func (m *Agent) Follow(a *config.Agent, comes bool, now time.Time) (all []*Trigg
 }
 
 // same reports whether nothing was bound again, forgotten, or changed.
-func same(before, next []*memo) bool {
-	return slices.EqualFunc(before, next, func(a, b *memo) bool { return a == b })
+func same(before, next []*Memo) bool {
+	return slices.EqualFunc(before, next, func(a, b *Memo) bool { return a == b })
 }
 
 // follow returns what is remembered once the declared triggers are in force: their memos first, in
@@ -207,7 +157,7 @@ func (r *remembered) follow(a *config.Agent, comes bool, now time.Time) (next re
 	}
 	for i, d := range defined {
 		if was[i] < 0 {
-			next.Triggers = append(next.Triggers, &memo{Definition: d, Key: next.newKey(d.Name), Delay: a.Delay(&a.Triggers[i])})
+			next.Triggers = append(next.Triggers, &Memo{Definition: d, Key: next.newKey(d.Name), Delay: a.Delay(&a.Triggers[i])})
 			if fires := d.firesAnew(); left[d.Kind] && fires != "" {
 				anew = append(anew, Anew{a.Name, d.Name, whyUnknown, fires})
 			}
@@ -258,7 +208,7 @@ func keyOf(name string, n int) string {
 }
 
 // goOn returns the memo of a trigger that existed before, for its present declaration.
-func (m *memo) goOn(d Definition, delay time.Duration, comes bool, now time.Time) *memo {
+func (m *Memo) goOn(d Definition, delay time.Duration, comes bool, now time.Time) *Memo {
 	comes = comes || !m.Gone.IsZero()
 	if m.Definition == d && m.Delay == delay && !comes {
 		return m
@@ -279,21 +229,10 @@ func (m *memo) goOn(d Definition, delay time.Duration, comes bool, now time.Time
 	return n
 }
 
-// change changes the memory and saves it.
-func (m *Agent) change(f func()) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f()
-	return state.Save(m.path, m.data)
-}
-
-// Save saves the memory.
-func (m *Agent) Save() error { return m.change(func() {}) }
-
 // Trigger is the memory of one trigger.
 type Trigger struct {
 	m *Agent
-	t *memo
+	t *Memo
 }
 
 // Key names the trigger permanently within its agent.
@@ -310,7 +249,7 @@ func (t *Trigger) Fired() time.Time {
 // Delayed returns the delay that a cron trigger had before, and until when.
 func (t *Trigger) Delayed() (was time.Duration, until time.Time) { return t.t.Was, t.t.Changed }
 
-// NoteFired records a fire. The caller saves it.
+// NoteFired records a fire. The caller has it saved (Agent.SaveSoon).
 func (t *Trigger) NoteFired(at time.Time) { t.note(func() { t.t.Fired = at }) }
 
 // Seen returns the files that a watch trigger has seen.
@@ -322,7 +261,10 @@ func (t *Trigger) Seen() sources.Seen {
 
 // KeepSeen saves the files that a watch trigger has seen.
 func (t *Trigger) KeepSeen(seen sources.Seen) error {
-	return t.m.change(func() { t.t.Seen = seen })
+	return t.m.change(func() {
+		t.t.Seen = seen
+		t.t.looks++
+	})
 }
 
 // Kept returns what a poll trigger with dedupe has fired for, and when its last successful run
@@ -336,7 +278,7 @@ func (t *Trigger) Kept() (kept []string, polled time.Time) {
 // Keep saves what a poll trigger has fired for.
 func (t *Trigger) Keep(kept []string) error { return t.m.change(func() { t.t.Kept = kept }) }
 
-// NotePolled records when a successful run of a poll trigger began. The caller saves it.
+// NotePolled records when a successful run of a poll trigger began. The caller has it saved (Agent.SaveSoon).
 func (t *Trigger) NotePolled(began time.Time) { t.note(func() { t.t.Polled = began }) }
 
 // Recent returns the times of the trigger's fires that count for its rate.
@@ -346,7 +288,7 @@ func (t *Trigger) Recent() []time.Time {
 	return slices.Clone(t.t.Recent)
 }
 
-// NoteRecent records the times that Recent returns. The caller saves them.
+// NoteRecent records the times that Recent returns. The caller has them saved.
 func (t *Trigger) NoteRecent(fires []time.Time) { t.note(func() { t.t.Recent = fires }) }
 
 // Refused returns the requests that the webhook has refused.
@@ -356,7 +298,7 @@ func (t *Trigger) Refused() []Refused {
 	return slices.Clone(t.t.Refused)
 }
 
-// NoteRefused records what Refused returns. The caller saves it.
+// NoteRefused records what Refused returns. The caller has it saved (Agent.SaveSoon).
 func (t *Trigger) NoteRefused(all []Refused) { t.note(func() { t.t.Refused = all }) }
 
 func (t *Trigger) note(f func()) {

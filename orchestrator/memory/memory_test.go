@@ -1,19 +1,21 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/sources"
 )
@@ -105,13 +107,13 @@ func TestEachKindOfEdit(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			m := open(t, dir)
+			kept := storetest.New(t, t.TempDir())
+			m := open(t, kept)
 			m.Follow(list(t, tt.before...), false, now)
 			if err := m.Save(); err != nil {
 				t.Fatal(err)
 			}
-			m = open(t, dir)
+			m = open(t, kept)
 			all, anew, _ := m.Follow(list(t, tt.after...), false, now)
 			if diff := cmp.Diff(tt.keys, keys(all)); diff != "" {
 				t.Error(diff)
@@ -135,13 +137,14 @@ func TestEachKindOfEdit(t *testing.T) {
 	}
 }
 
-func open(t fatal, dir string) *Agent {
+// open returns what a store has of the triggers of agent a.
+func open(t *testing.T, s *store.Store) *Agent {
 	t.Helper()
-	m, err := Open(dir, "a")
-	if err != nil {
+	b := NewBook(s, time.Second, slog.New(slog.DiscardHandler))
+	if err := b.Recall(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return b.Of("a")
 }
 
 func keys(all []*Trigger) (keys []string) {
@@ -156,7 +159,7 @@ func keys(all []*Trigger) (keys []string) {
 func TestNoEditMixesMemories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := &Agent{data: remembered{Used: map[string]int{}}}
+		m := newAgent("a")
 		known := map[string]string{} // :: kind and core → key
 		owner := map[string]string{} // :: key → kind and core
 		for range rapid.IntRange(1, 8).Draw(t, "versions") {
@@ -185,37 +188,111 @@ func TestNoEditMixesMemories(t *testing.T) {
 	})
 }
 
-// TestAFormerMemoryGoesOn: files of the time when names were keys.
-func TestAFormerMemoryGoesOn(t *testing.T) {
+// TestAllThatIsRememberedIsThereAgain, and a change writes only the rows that it is about: a
+// fire wrote all that 100,000 files were known by.
+func TestAllThatIsRememberedIsThereAgain(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	fired := now.Add(-time.Hour)
-	err := state.Save(filepath.Join(dir, "triggers", "a.json"), map[string]any{
-		"fired":  map[string]time.Time{"cron-1": fired},
-		"seen":   map[string]sources.Seen{"w": {"x.md": {Size: 1}}},
-		"kept":   map[string][]string{"poll-1": {"k"}},
-		"polled": map[string]time.Time{"poll-1": fired},
-	})
-	if err != nil {
-		t.Fatal(err)
+	kept := storetest.New(t, t.TempDir())
+	a := list(t, "cron 1", "watch A", "poll A", "cron 2")
+	a.Triggers[3].Webhook, a.Triggers[3].Cron = &config.WebhookTrigger{Path: "/x"}, nil
+	m := open(t, kept)
+	all, _, _ := m.Follow(a, false, now)
+	seen := sources.Seen{}
+	for i := range 1000 {
+		seen[fmt.Sprint(i)] = sources.Print{Size: 1, ModTime: int64(i), Sum: "aa"}
 	}
-	for range 2 { // as it was, and as it is saved
-		m := open(t, dir)
-		all, anew, _ := m.Follow(list(t, "cron 1", "watch A =w", "poll A"), false, now)
-		kept, polled := all[2].Kept()
-		if !all[0].Fired().Equal(fired) || len(all[1].Seen()) != 1 || len(kept) != 1 || !polled.Equal(fired) || len(anew) != 0 {
-			t.Errorf("remembered %v, %v, %v, %v; anew %v", all[0].Fired(), all[1].Seen(), kept, polled, anew)
-		}
-		if err := m.Save(); err != nil {
+	must := func(errs ...error) {
+		t.Helper()
+		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
+	}
+	must(all[1].KeepSeen(seen), all[2].Keep([]string{"one", "two"}))
+	changes := func() (n int) {
+		t.Helper()
+		must(kept.Write(t.Context(), func(c *store.Change) error { _, err := c.One(`SELECT total_changes()`, nil, &n); return err }))
+		return n
+	}
+	before := changes()
+	seen = maps.Clone(seen)
+	seen["0"], seen["new"] = sources.Print{Size: 2}, sources.Print{Size: 3, Changed: 4}
+	delete(seen, "1")
+	must(all[1].KeepSeen(seen), all[2].Keep([]string{"two", "three"}))
+	if n := changes() - before; n != 5 {
+		t.Errorf("%d rows were written, want 5", n)
+	}
+	all[0].NoteFired(now)
+	all[2].NotePolled(now)
+	all[2].NoteRecent([]time.Time{now, now, now.Add(time.Second)})
+	all[3].NoteRefused([]Refused{{Sender: "GitHub", Fault: "late", Since: now, Last: now, Times: 2, Detail: "d"}})
+	all[0].Pause(Paused{Since: now, Until: now.Add(time.Hour), By: "b"})
+	m.SaveSoon()
+	m.book.flush()
+	again := open(t, kept)
+	if diff := cmp.Diff(m.data, again.data, cmpopts.IgnoreUnexported(Memo{})); diff != "" {
+		t.Error(diff)
+	}
+	all, anew, changed := again.Follow(a, false, now)
+	if changed || len(anew) > 0 || len(all[1].Seen()) != 1000 {
+		t.Errorf("changed: %v, anew: %v", changed, anew)
+	}
+	before = changes()
+	must(again.Save())
+	if n := changes() - before; n != 0 {
+		t.Errorf("%d rows were written although nothing has changed", n)
+	}
+	a.Triggers = a.Triggers[:1] // the others are gone, and 90 days later forgotten
+	again.Follow(a, false, now)
+	again.Follow(a, false, now.Add(goneFor+time.Hour))
+	must(again.Save())
+	for _, table := range []string{"seen_files", "fired_keys", "recent_fires", "refused_requests"} {
+		var n int
+		must(kept.Read(t.Context(), func(v *store.View) error { _, err := v.One(`SELECT COUNT(*) FROM `+table, nil, &n); return err }))
+		if n > 0 {
+			t.Errorf("%d rows are left in %s", n, table)
+		}
+	}
+}
+
+// TestAWriteThatFailedIsMadeUpFor by the next one: what the store has was thought to be known.
+func TestAWriteThatFailedIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	kept := storetest.New(t, t.TempDir())
+	m := open(t, kept)
+	all, _, _ := m.Follow(list(t, "watch A"), false, now)
+	var renamed bool
+	rename := func() {
+		t.Helper()
+		from, to := "triggers", "hidden"
+		if renamed {
+			from, to = to, from
+		}
+		renamed = !renamed
+		if err := kept.Write(t.Context(), func(c *store.Change) error { _, err := c.Do(`ALTER TABLE ` + from + ` RENAME TO ` + to); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := all[0].KeepSeen(sources.Seen{"a": {Size: 1}, "b": {Size: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	rename()
+	all[0].NoteFired(now)
+	if err := all[0].KeepSeen(sources.Seen{"a": {Size: 2}}); err == nil {
+		t.Fatal("it did not fail")
+	}
+	rename()
+	if err := m.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(m.data, open(t, kept).data, cmpopts.IgnoreUnexported(Memo{})); diff != "" {
+		t.Error(diff)
 	}
 }
 
 // TestWhatTellsOutputApart: keys of another kind are no memory, and that is said.
 func TestWhatTellsOutputApart(t *testing.T) {
 	t.Parallel()
-	m := open(t, t.TempDir())
+	m := open(t, storetest.New(t, t.TempDir()))
 	a := list(t, "poll A")
 	all, _, _ := m.Follow(a, false, now)
 	if err := all[0].Keep([]string{"k"}); err != nil {
@@ -298,24 +375,25 @@ func keysOf(all map[string]Identity) (keys []string) {
 func TestPreviewOpensOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	kept := storetest.New(t, dir)
 	a := list(t, "watch A x", "watch B y")
-	m := open(t, dir)
+	m := open(t, kept)
 	m.Follow(a, false, now)
 	if err := m.Save(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := note(t, storetest.New(t, dir), a); err != nil {
+	if _, err := note(t, kept, a); err != nil {
 		t.Fatal(err)
 	}
 	anew, err := Preview(dir, []*config.Agent{list(t, "watch N v", "watch O w")}, now)
 	if err != nil || len(anew) != 2 {
 		t.Errorf("preview: %v, %v", anew, err)
 	}
-	if err := os.Remove(filepath.Join(dir, "triggers", "a.json")); err != nil {
-		t.Fatal(err)
+	if err := kept.Write(t.Context(), func(c *store.Change) error { _, err := c.Do(`DROP TABLE triggers`); return err }); err != nil {
+		t.Fatal(err) // cannot be read
 	}
-	if err := os.Mkdir(filepath.Join(dir, "triggers", "a.json"), 0o700); err != nil { // cannot be read
-		t.Fatal(err)
+	if err := m.book.Recall(t.Context()); err == nil {
+		t.Error("a run begins without it: it would fire again what has fired")
 	}
 	if anew, err := Preview(dir, []*config.Agent{a}, now); err != nil || len(anew) != 0 {
 		t.Errorf("preview of the same: %v, %v", anew, err)

@@ -1,9 +1,11 @@
 package memory
 
 import (
+	"context"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/store"
 )
 
 // PausedTrigger is a trigger that does not fire by itself, until somebody resumes it or its
@@ -27,15 +29,15 @@ func (t *Trigger) HasPause() bool {
 	return !t.t.Paused.Since.IsZero()
 }
 
-// Pause saves the trigger's pause; see Paused.Again.
-func (t *Trigger) Pause(asked Paused) error {
-	return t.m.change(func() { t.t.Paused = t.t.Paused.at(asked.Since).Again(asked) })
+// Pause pauses the trigger; see Paused.Again. The caller saves it, as after Resume.
+func (t *Trigger) Pause(asked Paused) {
+	t.note(func() { t.t.Paused = t.t.Paused.at(asked.Since).Again(asked) })
 }
 
-// Resume ends the trigger's pause, unless that is over, and saves it. A schedule counts from
-// the end: what fell due before is not made up for.
-func (t *Trigger) Resume(now time.Time) error {
-	return t.m.change(func() {
+// Resume ends the trigger's pause, unless that is over. A schedule counts from the end: what
+// fell due before is not made up for.
+func (t *Trigger) Resume(now time.Time) {
+	t.note(func() {
 		end := now
 		if p := t.t.Paused; p.Over(now) {
 			end = p.Until
@@ -60,29 +62,47 @@ func PausedTriggers(a *config.Agent, all []*Trigger, now time.Time) (paused []Pa
 // PausedTriggersOf returns which triggers of agents are paused, by the agents' names, for
 // those who have no run to ask. What cannot be read counts as not paused.
 func PausedTriggersOf(stateDir string, agents []*config.Agent) map[string][]PausedTrigger {
-	known, err := ReadIn(stateDir)
-	if err != nil {
-		return nil
-	}
-	now, paused := time.Now(), map[string][]PausedTrigger{}
-	who := known.Follow(agents, now).Declared()
-	for _, a := range agents {
-		if m, err := Open(stateDir, who[a.Name].Key); err == nil && len(m.data.Triggers) > 0 {
+	paused, err := store.Ask(context.Background(), stateDir, func(v *store.View) (map[string][]PausedTrigger, error) {
+		some, err := v.One(`SELECT agent FROM pauses WHERE trigger <> '' LIMIT 1`, nil, new(string))
+		if err != nil || !some {
+			return nil, err
+		}
+		known, err := Read(v)
+		if err != nil {
+			return nil, err
+		}
+		memories, err := read(v, "", true)
+		if err != nil {
+			return nil, err
+		}
+		now, paused := time.Now(), map[string][]PausedTrigger{}
+		who := known.Follow(agents, now).Declared()
+		for _, a := range agents {
+			m := memories[who[a.Name].Key]
+			if m == nil {
+				continue
+			}
 			all, _, _ := m.Follow(a, false, now)
 			if of := PausedTriggers(a, all, now); of != nil {
 				paused[a.Name] = of
 			}
 		}
+		return paused, nil
+	})
+	if err != nil {
+		return nil
 	}
 	return paused
 }
 
-// ChangeTrigger changes what a trigger of the agent with a key remembers, by its position.
-func ChangeTrigger(stateDir, key string, a *config.Agent, i int, change func(*Trigger) error) error {
-	m, err := Open(stateDir, key)
+// ChangeTrigger changes what a trigger of the agent with a key remembers, by its position,
+// where no run has that agent.
+func ChangeTrigger(c *store.Change, key string, a *config.Agent, i int, change func(*Trigger)) error {
+	all, err := read(&c.View, key, false)
 	if err != nil {
 		return err
 	}
-	all, _, _ := m.Follow(a, false, time.Now())
-	return change(all[i])
+	triggers, _, _ := all[key].Follow(a, false, time.Now())
+	change(triggers[i])
+	return all[key].write(c)
 }

@@ -1,0 +1,155 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"heartbeat/orchestrator/store"
+)
+
+// Book is what the triggers of a fleet's agents remember, for the run that has the fleet. Any
+// goroutine may call its methods.
+type Book struct {
+	store *store.Store
+	log   *slog.Logger
+	delay time.Duration // from SaveSoon to the write, so that several become one
+	asked chan struct{}
+
+	mu     sync.Mutex
+	agents map[string]*Agent // :: key
+	behind map[*Agent]bool   // are to be written
+}
+
+// NewBook returns a Book that remembers nothing until Recall. What is to be saved soon is
+// written after a delay.
+func NewBook(s *store.Store, delay time.Duration, log *slog.Logger) *Book {
+	return &Book{store: s, log: log, delay: delay, asked: make(chan struct{}, 1), agents: map[string]*Agent{}, behind: map[*Agent]bool{}}
+}
+
+// Recall reads what triggers remember from the runs before.
+func (b *Book) Recall(ctx context.Context) error {
+	all, err := store.Get(ctx, b.store.Reader, func(v *store.View) (map[string]*Agent, error) { return read(v, "", false) })
+	if err != nil {
+		return fmt.Errorf("cannot read what triggers have fired: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range all {
+		m.book = b
+	}
+	b.agents = all
+	return nil
+}
+
+// Of returns what the triggers of the agent with a key remember.
+func (b *Book) Of(key string) *Agent {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.agents[key] == nil {
+		b.agents[key] = newAgent(key)
+		b.agents[key].book = b
+	}
+	return b.agents[key]
+}
+
+// Run writes what is to be saved soon until ctx ends, and then what is left.
+func (b *Book) Run(ctx context.Context) {
+	defer b.flush()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.asked:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(b.delay):
+		}
+		b.flush()
+	}
+}
+
+// atOnce is how many agents' memories are written in one change: as long as it lasts, others
+// wait.
+const atOnce = 100
+
+// flush writes what is to be written.
+func (b *Book) flush() {
+	for {
+		var some []*Agent
+		b.mu.Lock()
+		for m := range b.behind {
+			if some = append(some, m); len(some) == atOnce {
+				break
+			}
+		}
+		for _, m := range some {
+			delete(b.behind, m)
+		}
+		b.mu.Unlock()
+		if len(some) == 0 {
+			return
+		}
+		if err := b.save(some...); err != nil {
+			b.log.Warn("cannot keep what triggers remember", "agents", len(some), "err", err)
+		}
+	}
+}
+
+// save writes what agents' triggers remember, and returns when it is durable. No lock of theirs
+// is held while it waits: the store's writer takes it.
+func (b *Book) save(some ...*Agent) error {
+	err := b.store.Write(context.Background(), func(c *store.Change) error {
+		for _, m := range some {
+			if err := m.write(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		for _, m := range some {
+			m.mu.Lock()
+			m.stored = nil // nobody knows what is there
+			m.mu.Unlock()
+		}
+	}
+	return err
+}
+
+// SaveSoon lets the memory be written. The caller may hold a lock.
+func (m *Agent) SaveSoon() {
+	b := m.book
+	b.mu.Lock()
+	b.behind[m] = true
+	b.mu.Unlock()
+	select {
+	case b.asked <- struct{}{}:
+	default:
+	}
+}
+
+// Save saves the memory.
+func (m *Agent) Save() error { return m.book.save(m) }
+
+// change changes the memory and saves it.
+func (m *Agent) change(f func()) error {
+	m.mu.Lock()
+	f()
+	m.mu.Unlock()
+	return m.Save()
+}
+
+// Adopt keeps what an earlier version has kept of the triggers of the agent with a key.
+func Adopt(c *store.Change, key string, all []*Memo, used map[string]int) error {
+	m := newAgent(key)
+	m.stored, m.data = nil, remembered{all, used}
+	return m.write(c)
+}
+
+// NewKey returns a key for a trigger of that name, of whose names used counts the keys.
+func NewKey(used map[string]int, name string) string { return (&remembered{Used: used}).newKey(name) }
