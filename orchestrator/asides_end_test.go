@@ -2,8 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/store"
 )
 
 // TestWhatIsDroppedAsideIsNotPutBack: an entry that is set aside is dropped while nothing
@@ -178,13 +177,12 @@ func TestAnAgentThatComesBackIsAskedAboutAgain(t *testing.T) {
 // conversation is the one of the queue of "a".
 func (r *rig) conversation() string {
 	r.t.Helper()
-	var c struct{ ID string }
-	data, err := os.ReadFile(filepath.Join(r.dir, "state", "conversations", "a.json"))
-	if err == nil {
-		err = json.Unmarshal(data, &c)
+	id, err := store.Ask(r.t.Context(), filepath.Join(r.dir, "state"), func(v *store.View) (id string, err error) {
+		_, err = v.One(`SELECT id FROM conversations WHERE agent = 'a'`, nil, &id)
+		return id, err
+	})
+	if err != nil || id == "" {
+		r.t.Fatal(id, err)
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return c.ID
+	return id
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +15,8 @@ import (
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // queue runs act on the queue of a session, as a hook does.
@@ -149,7 +150,14 @@ func TestWhatPassesIsNoOrphan(t *testing.T) {
 // by what the state directory says, and nowhere else.
 func TestWhereAnInterruptedEntryGoesOn(t *testing.T) {
 	t.Parallel()
-	kept := func(r *rig) string { return filepath.Join(r.dir, "state", "conversations", "a.json") }
+	kept := func(r *rig, statement string) {
+		storetest.Write(r.t, filepath.Join(r.dir, "state"), func(c *store.Change) error {
+			if n, err := c.Do(statement); n != 1 || err != nil {
+				r.t.Errorf("%d changed, %v", n, err)
+			}
+			return nil
+		})
+	}
 	for name, tt := range map[string]struct {
 		meanwhile func(r *rig)
 		goesOn    bool
@@ -157,12 +165,9 @@ func TestWhereAnInterruptedEntryGoesOn(t *testing.T) {
 	}{
 		"nothing happened":            {func(*rig) {}, true, nil},
 		"the session's record forged": {func(r *rig) { r.put("a/.heartbeat/session.json", `{"ruling":{"why":"crashed"}}`) }, true, nil},
-		"the state is gone":           {func(r *rig) { _ = os.Remove(kept(r)) }, false, []inbox.Reason{inbox.Interrupted}},
-		"the state is damaged":        {func(r *rig) { r.put("state/conversations/a.json", "{") }, false, []inbox.Reason{inbox.Interrupted}},
-		"of another session": {func(r *rig) {
-			r.put("state/conversations/a.json", `{"id":"X","dir":"`+r.agent("a").Dir+`","sessions":["Y"]}`)
-		}, false, []inbox.Reason{inbox.Interrupted}},
-		"of another directory": {func(r *rig) { r.edit("state/conversations/a.json", `"dir": "`, `"dir": "/not`) }, false, []inbox.Reason{inbox.Interrupted}},
+		"the state is gone":           {func(r *rig) { kept(r, `DELETE FROM conversations`) }, false, []inbox.Reason{inbox.Interrupted}},
+		"of another session":          {func(r *rig) { kept(r, `UPDATE conversations SET id = 'X', session = 'Y'`) }, false, []inbox.Reason{inbox.Interrupted}},
+		"of another directory":        {func(r *rig) { kept(r, `UPDATE conversations SET dir = '/not'`) }, false, []inbox.Reason{inbox.Interrupted}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,15 +200,6 @@ func (r *rig) put(name, text string) {
 	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-}
-
-func (r *rig) edit(name, old, text string) {
-	r.t.Helper()
-	data, err := os.ReadFile(filepath.Join(r.dir, name))
-	if err != nil || !strings.Contains(string(data), old) {
-		r.t.Fatalf("%s: %s, %v", name, data, err)
-	}
-	r.put(name, strings.Replace(string(data), old, text, 1))
 }
 
 // TestASessionThatDoesNotGoOnKeepsTheEntry: one that was killed before it had

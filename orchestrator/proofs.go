@@ -101,7 +101,7 @@ func (e examinee) setAside(delivery string) {
 
 // conversation returns the one in which the entry in flight was worked on, or "".
 func (e examinee) conversation(f *inbox.InFlight) string {
-	return launch.Of(e.s.opt.StateDir, e.m.key, f)
+	return launch.Of(e.s.opt.Store.Reader, e.m.key, f)
 }
 
 // wakeCheck has a check that waits tried at once.

@@ -162,7 +162,7 @@ func (c course) spec(prepared launch.Prepared, env []string) (session.Spec, erro
 	c.mu.Unlock()
 	t := launch.Ticket{
 		Agent: c.def, Key: c.m.key, Env: env, Account: string(account.Of(env)), Policy: policy, Prepared: prepared, Interrupted: f, Unproven: unproven, Apart: apart, GoesOn: goesOn,
-		StateDir: c.opt.StateDir, RuntimeDir: c.opt.RuntimeDir, Ours: c.opt.Ours,
+		Store: c.opt.Store, StateDir: c.opt.StateDir, RuntimeDir: c.opt.RuntimeDir, Ours: c.opt.Ours,
 	}
 	spec, err := t.Spec()
 	if err == nil && f != nil && spec.GoOn == "" {

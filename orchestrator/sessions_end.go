@@ -71,7 +71,7 @@ func (c course) conversed(spec session.Spec, o session.Outcome) (deleted bool) {
 
 // forget has nothing go on any more in the conversation that a session had.
 func (c course) forget(spec session.Spec) error {
-	return errors.Join(c.desk.ConversationGone(c.m.key, cmp.Or(spec.Resume, spec.Session)), launch.Forget(c.opt.StateDir, c.m.key, spec))
+	return errors.Join(c.desk.ConversationGone(c.m.key, cmp.Or(spec.Resume, spec.Session)), launch.Forget(c.opt.Store, c.m.key, spec))
 }
 
 // outgrown forgets a conversation that has become too full, unless an entry goes on in

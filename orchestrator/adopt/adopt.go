@@ -49,6 +49,7 @@ var all = []old{
 	{file: "paused.json", take: pauses, lost: "which agents are paused: all of them run"},
 	{file: "holds", each: hold, lost: "why an agent is held: it is tried again"},
 	{file: "triggers", each: triggers, lost: "what the triggers of an agent have fired: they start over"},
+	{file: "conversations", each: conversation, lost: "in which conversation an agent's sessions go on: the next one begins a new one"},
 	{file: "accounts.json", take: accounts, lost: "until when accounts are parked: each is asked once more"},
 }
 

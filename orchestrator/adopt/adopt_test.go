@@ -62,7 +62,7 @@ func (l *lab) is(there bool, name string) {
 // is damaged.
 func TestEachFileIsTakenOnce(t *testing.T) {
 	t.Parallel()
-	files := map[string]string{"holds": "holds/a.json", "triggers": "triggers/a.json"} // one of a folder
+	files := map[string]string{"holds": "holds/a.json", "triggers": "triggers/a.json", "conversations": "conversations/a.json"} // one of a folder
 	whole := map[string]struct{ text, count string }{
 		"page/orders.json": {
 			`[{"key":"t 0-AAAAAAAAAAAAAAAAAAAAAAAAAA pause a","at":"2026-11-01T10:00:00Z","done":true,"answer":"paused"}, null]`,
@@ -104,6 +104,10 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 				AND times = 2 AND detail = 'd' AND p.since = gone AND by_agent = 'b'
 				AND EXISTS (SELECT 1 FROM triggers WHERE trigger = 'cron-1' AND kind = 'cron' AND fired = 1793527200000)
 				AND EXISTS (SELECT 1 FROM triggers JOIN fired_keys k USING (agent, trigger) WHERE trigger = 'poll-1' AND polled = 1793527200000 AND key = 'two' AND n = 2)`,
+		},
+		"conversations": {
+			`{"id":"c","dir":"/agents/a","sessions":["one","two"]}`,
+			`SELECT COUNT(*) FROM conversations WHERE agent = 'a' AND id = 'c' AND dir = '/agents/a' AND session = 'two' AND before = 'one'`,
 		},
 		"accounts.json": {
 			`{"login abc": {"until":"2026-11-01T10:00:00Z","since":"2026-11-01T09:00:00Z","source":"status-line","reason":"why","limits":{"five_hour":{"used":100,"resets":"2026-11-01T10:00:00Z"}}}}`,

@@ -100,3 +100,18 @@ func triggers(c *store.Change, key string, data []byte) error {
 	}
 	return memory.Adopt(c, key, all, kept.Used)
 }
+
+// conversation is the one that an agent's last sessions had, by its key.
+func conversation(c *store.Change, key string, data []byte) error {
+	var kept struct {
+		ID, Dir  string
+		Sessions []string
+	}
+	if err := read(data, &kept); err != nil {
+		return err
+	}
+	sessions := append([]string{"", ""}, kept.Sessions...) // of two the last one comes last
+	_, err := c.Do(`INSERT INTO conversations (agent, id, dir, session, before) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (agent) DO NOTHING`,
+		key, kept.ID, kept.Dir, sessions[len(sessions)-1], sessions[len(sessions)-2])
+	return err
+}

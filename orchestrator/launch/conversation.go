@@ -2,10 +2,8 @@ package launch
 
 import (
 	"cmp"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,69 +11,77 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/session"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
 )
 
-// conversation is the client's conversation that an agent's last sessions had:
-// conversations/KEY.json in the state directory. context: resume continues it, and
-// so does an entry whose turn the service has ended. The ids are ours; the agent's
-// own files are not consulted.
+// conversation is the client's conversation that an agent's last sessions had. context: resume
+// continues it, and so does an entry whose turn the service has ended. The ids are ours; the
+// agent's own files are not consulted.
 type conversation struct {
-	ID  string `json:"id"`
-	Dir string `json:"dir"` // the client keeps conversations by directory
-	// Sessions are the last ones that had it: the one that an entry in flight
-	// names, and the one that was started to continue it.
-	Sessions []string `json:"sessions,omitempty"`
+	id  string
+	dir string // the client keeps conversations by directory
+	// session is the last one that had it; before is the one that the entry in flight names, if
+	// session was started to continue that, or "".
+	session, before string
 }
 
-func conversationPath(stateDir, key string) string {
-	return filepath.Join(stateDir, "conversations", key+".json")
+// conversationOf returns that of the agent with a key; the zero value: none is known.
+func conversationOf(v *store.View, key string) (c conversation, err error) {
+	_, err = v.One(`SELECT id, dir, session, before FROM conversations WHERE agent = $1`, []any{key}, &c.id, &c.dir, &c.session, &c.before)
+	return c, err
 }
 
 // converse returns the id of the conversation that a new session continues, or ""
 // if it begins one, under the id of the session; and whether the interrupted entry
-// continues in it. This is saved before the session starts, so that it is found
+// continues in it. This is kept before the session starts, so that it is found
 // again after the scheduler is killed.
 func (t *Ticket) converse(newSession string, now time.Time) (resume string, goesOn bool, err error) {
-	var kept conversation
-	path, c := conversationPath(t.StateDir, t.Key), t.Agent
 	if t.Apart != "" {
 		return t.Apart, t.Interrupted != nil, nil
 	}
-	err = state.Load(path, &kept)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && (c.Context == hook.ContextResume || !errors.Is(err, state.ErrDamaged)) {
-		return "", false, err
-	}
-	next := conversation{Dir: c.Dir, Sessions: []string{newSession}}
-	if kept.ID != "" && kept.Dir == c.Dir {
-		goesOn = kept.had(t.Interrupted)
-		if goesOn || kept.had(t.Unproven) || c.Context == hook.ContextResume || now.Before(t.GoesOn) {
-			resume = kept.ID
+	err = t.Store.Write(context.Background(), func(c *store.Change) error {
+		kept, err := conversationOf(&c.View, t.Key)
+		if err != nil {
+			return err
 		}
+		next := conversation{dir: t.Agent.Dir, session: newSession}
+		if resume, goesOn = "", false; kept.id != "" && kept.dir == t.Agent.Dir {
+			goesOn = kept.had(t.Interrupted)
+			if goesOn || kept.had(t.Unproven) || t.Agent.Context == hook.ContextResume || now.Before(t.GoesOn) {
+				resume = kept.id
+			}
+		}
+		switch {
+		case goesOn:
+			next.before = t.Interrupted.Session
+		case resume != "" && kept.had(t.Unproven):
+			next.before = t.Unproven.Session
+		}
+		next.id = cmp.Or(resume, newSession)
+		_, err = c.Do(`INSERT INTO conversations (agent, id, dir, session, before) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (agent) DO UPDATE SET id = excluded.id, dir = excluded.dir, session = excluded.session, before = excluded.before`,
+			t.Key, next.id, next.dir, next.session, next.before)
+		return err
+	})
+	if err != nil {
+		return "", false, fmt.Errorf("cannot keep which conversation the session has: %w", err)
 	}
-	switch {
-	case goesOn:
-		next.Sessions = []string{t.Interrupted.Session, newSession}
-	case resume != "" && kept.had(t.Unproven):
-		next.Sessions = []string{t.Unproven.Session, newSession}
-	}
-	next.ID = cmp.Or(resume, newSession)
-	return resume, goesOn, state.Save(path, next)
+	return resume, goesOn, nil
 }
 
-// Of returns the conversation of an agent's last sessions, if an entry in flight was
-// worked on in it, or "".
-func Of(stateDir, key string, f *inbox.InFlight) string {
-	var kept conversation
-	if err := state.Load(conversationPath(stateDir, key), &kept); err != nil || !kept.had(f) {
+// Of returns the conversation of the last sessions of the agent with a key, if an entry in
+// flight was worked on in it, or "".
+func Of(r *store.Reader, key string, f *inbox.InFlight) string {
+	kept, err := store.Get(context.Background(), r, func(v *store.View) (conversation, error) { return conversationOf(v, key) })
+	if err != nil || !kept.had(f) {
 		return ""
 	}
-	return kept.ID
+	return kept.id
 }
 
 // had reports whether an entry was worked on in the conversation.
 func (c *conversation) had(f *inbox.InFlight) bool {
-	return f != nil && slices.Contains(c.Sessions, f.Session)
+	return f != nil && f.Session != "" && (f.Session == c.session || f.Session == c.before)
 }
 
 // noConversation is what the client says to --resume with an id that it does not
@@ -91,13 +97,9 @@ func NoConversation(spec session.Spec, o session.Outcome) bool {
 
 // Forget forgets the conversation that a session of an agent has had, if that is the one
 // of its queue: what was set aside goes on in another one.
-func Forget(stateDir, key string, had session.Spec) error {
-	var kept conversation
-	if err := state.Load(conversationPath(stateDir, key), &kept); err == nil && kept.ID != cmp.Or(had.Resume, had.Session) {
-		return nil
-	}
-	if err := os.Remove(conversationPath(stateDir, key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func Forget(s *store.Store, key string, had session.Spec) error {
+	return s.Write(context.Background(), func(c *store.Change) error {
+		_, err := c.Do(`DELETE FROM conversations WHERE agent = $1 AND id = $2`, key, cmp.Or(had.Resume, had.Session))
 		return err
-	}
-	return nil
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/stophooks"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 	"heartbeat/ptyrun"
 )
@@ -54,8 +55,9 @@ type Ticket struct {
 	Apart string
 	// GoesOn is until when queued entries continue the last conversation.
 	GoesOn time.Time
-	// StateDir has the conversations and what may be killed, RuntimeDir the
-	// sockets; "": none.
+	// Store has the conversations.
+	Store *store.Store
+	// StateDir has what may be killed, RuntimeDir the sockets; "": none.
 	StateDir, RuntimeDir string
 	Ours                 string // how a command line for the fleet begins; "": heartbeat
 }

@@ -5,6 +5,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/client"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // TestASpecSaysWhetherItsClientIsTheStandIn: any command with the argument simulate was
@@ -21,7 +22,7 @@ func TestASpecSaysWhetherItsClientIsTheStandIn(t *testing.T) {
 		"heartbeat with another subcommand": {[]string{"heartbeat", "launch"}, true, false},
 	} {
 		dir := t.TempDir()
-		ticket := Ticket{Agent: &config.Agent{Name: "a", Dir: dir, Command: tt.command, Self: tt.self}, Key: "a", StateDir: dir}
+		ticket := Ticket{Agent: &config.Agent{Name: "a", Dir: dir, Command: tt.command, Self: tt.self}, Key: "a", Store: storetest.New(t, dir), StateDir: dir}
 		spec, err := ticket.Spec()
 		if err != nil || spec.StandsIn != tt.want {
 			t.Errorf("%s: %t, %v", name, spec.StandsIn, err)
@@ -36,7 +37,7 @@ func TestASessionHasNoTimetableOfTheClients(t *testing.T) {
 		dir := t.TempDir()
 		ticket := Ticket{
 			Agent: &config.Agent{Name: "a", Dir: dir, Command: []string{"claude"}, Permissions: config.Permissions{Allow: []string{rule}}},
-			Key:   "a", StateDir: dir, Env: []string{"CLAUDE_CODE_DISABLE_CRON=0"},
+			Key:   "a", Store: storetest.New(t, dir), StateDir: dir, Env: []string{"CLAUDE_CODE_DISABLE_CRON=0"},
 		}
 		spec, err := ticket.Spec()
 		if got := client.In(spec.Env)("CLAUDE_CODE_DISABLE_CRON"); err != nil || got != want {
