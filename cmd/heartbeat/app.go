@@ -16,11 +16,13 @@ import (
 	"heartbeat/hook/ask"
 	"heartbeat/hook/handwired"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/oldqueue"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/remote"
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/service"
+	"heartbeat/orchestrator/store"
 )
 
 // stdio is what the program reads and writes.
@@ -154,6 +156,7 @@ func (a *app) fleet() (*config.Fleet, error) {
 	f, _, err := a.load()
 	if err == nil {
 		a.warnOfEnd(f)
+		a.warnOfEarlier(f)
 	}
 	return f, err
 }
@@ -239,14 +242,56 @@ func (a *app) makeRoom(agents []*config.Agent) {
 	}
 }
 
-// mark marks the agents as this fleet's. Only warnOfLeft depends on it.
+// mark marks the agents as this fleet's. Only what tells people of other fleets' states and
+// stores depends on it.
 func (a *app) mark(f *config.Fleet, agents []*config.Agent) {
-	now, err := originOf(f)
+	now, known, err := a.whose(f)
 	if err == nil {
-		err = owner.Mark(agents, now)
+		err = owner.Mark(agents, now, known)
 	}
 	if err != nil {
 		a.log.Warn("cannot note which fleet runs the agents", "err", err)
+	}
+}
+
+// take marks the agents that a run has locked, and warns about those that were another store's.
+func (a *app) take(f *config.Fleet, agents []*config.Agent) {
+	a.warnOfElsewhere(f, agents, func(text string) { a.log.Warn(text) })
+	a.mark(f, agents)
+}
+
+// whose returns what a fleet marks its agents with, and who they are; a fleet without a store
+// knows that of nobody. It creates nothing.
+func (a *app) whose(f *config.Fleet) (now owner.Origin, known memory.Identities, err error) {
+	now.File = f.Path
+	if now.StateDir, err = owner.Path(f); err != nil {
+		return now, nil, err
+	}
+	r, err := store.OpenReader(context.Background(), now.StateDir)
+	if errors.Is(err, store.ErrNone) {
+		return now, nil, nil
+	}
+	if err != nil {
+		return now, nil, err
+	}
+	now.Store = r.ID()
+	known, err = store.Get(context.Background(), r, memory.Read)
+	return now, known, errors.Join(err, r.Close())
+}
+
+// elsewhere are the agents whose directories are those of another store, or agent.
+func (a *app) elsewhere(f *config.Fleet, agents []*config.Agent) []owner.Elsewhere {
+	now, known, err := a.whose(f)
+	if err != nil {
+		return nil // it is told where the store is needed
+	}
+	return owner.Compare(agents, now, known)
+}
+
+// warnOfElsewhere warns about them.
+func (a *app) warnOfElsewhere(f *config.Fleet, agents []*config.Agent, warn func(string)) {
+	for _, e := range a.elsewhere(f, agents) {
+		warn(e.String() + ": " + e.Advice())
 	}
 }
 

@@ -59,6 +59,10 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	warnOfLeft(w.fleet, a.warn)
+	others := a.elsewhere(w.fleet, agents)
+	for _, e := range others {
+		a.warn(e.String() + ": " + e.Advice())
+	}
 	warnOfOldQueues(w.fleet, a.warn)
 	a.warnOfAnew(w.fleet)
 	a.warnOfUnnamed(w.fleet)
@@ -73,7 +77,9 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	if !c.DryRun {
 		a.remember(w.fleet)
-		a.mark(w.fleet, slices.DeleteFunc(slices.Clone(agents), isRun))
+		a.mark(w.fleet, slices.DeleteFunc(slices.Clone(agents), func(agent *config.Agent) bool {
+			return isRun(agent) || slices.ContainsFunc(others, func(e owner.Elsewhere) bool { return slices.Contains(e.Agents, agent.Name) })
+		}))
 	}
 	if len(c.Agents) == 0 {
 		errs = append(errs, c.dropped(a, w, &res))

@@ -144,8 +144,8 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 	}
 	return doctor.Look{
 		Scheduler: scheduler, Mute: runs.mute, LastRun: runs.ended, Doors: addresses, Store: troubles, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
-		OldQueues: oldqueue.Waiting(stateDir, fleet.Agents),
-		Budgets:   status.BudgetsOf(fleet, stateDir, time.Now()), FileWarnings: fleet.Warnings, Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
+		OldQueues: oldqueue.Waiting(stateDir, fleet.Agents), Elsewhere: a.elsewhere(fleet, agents),
+		Budgets: status.BudgetsOf(fleet, stateDir, time.Now()), FileWarnings: fleet.Warnings, Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
 	}, nil
 }
 

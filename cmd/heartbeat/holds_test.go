@@ -1,12 +1,30 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
+
+// holds are those that the fleet's store has.
+func (w *world) holds() map[string]memory.Hold {
+	w.t.Helper()
+	r, err := store.OpenReader(w.t.Context(), filepath.Join(w.dir, "state/fleet"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	holds, err := store.Get(w.t.Context(), r, memory.ReadHolds)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return holds
+}
 
 // TestAHoldOutlivesTheRun: an agent that was held after failures was started again
 // by each run, also by each `run --once` of a cron job; and without a scheduler
@@ -22,7 +40,7 @@ func TestAHoldOutlivesTheRun(t *testing.T) {
 	w.ok("send", "triage", "hello")
 	r := w.background()
 	until(t, "it is held", func() bool {
-		return w.agent("triage").State == "held" && len(w.names("state/fleet/holds")) == 1
+		return w.agent("triage").State == "held" && len(w.holds()) == 1
 	})
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

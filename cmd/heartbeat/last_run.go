@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/process"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/lastrun"
 	"heartbeat/orchestrator/owner"
@@ -58,6 +59,14 @@ func (a *app) warnOfEnd(f *config.Fleet) {
 	}
 	if last := lastrun.Of(dir); last != nil && last.Past != nil && last.Past.Died() {
 		a.warn(status.EndText(*last.Past) + ": " + a.ours() + " run")
+	}
+}
+
+// warnOfEarlier says that what an earlier version has kept is not used before the next run.
+func (a *app) warnOfEarlier(f *config.Fleet) {
+	dir, err := owner.Path(f)
+	if err == nil && adopt.Waits(dir) {
+		a.warn(fmt.Sprintf("an earlier version of heartbeat has kept the fleet's pauses, events and more in files of %q, which are not shown: %s run takes them over; if the earlier one still runs, %s stop first", dir, a.ours(), a.ours()))
 	}
 }
 

@@ -104,6 +104,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.warnOfElsewhere(a.known, []*config.Agent{agent}, a.warn)
 	a.step("appending to " + agent.Inbox)
 	asked := c.asked(prompt)
 	if c.timed() {

@@ -53,7 +53,7 @@ func TestTheSeriesOutlastsItsSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.ok("send", "triage", "hello")
+	w.done("send", "triage", "hello")
 	w.done("run", "--once")
 	written := filepath.Join(dir, "series", ".until")
 	for range 20 { // a short run may end before it has written

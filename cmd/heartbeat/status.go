@@ -73,6 +73,7 @@ func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
 			a.warn(err.Error())
 		}
 	}
+	a.warnOfElsewhere(fleet, agents[:min(len(agents), mostForeseen)], a.warn)
 	shown := *fleet
 	shown.Agents = agents
 	if c.Watch {

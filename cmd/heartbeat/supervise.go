@@ -85,7 +85,7 @@ func (a *app) fileOf(s *orchestrator.Scheduler, inputs *config.Inputs, use func(
 			warnOfOldQueues(f, func(text string) { a.log.Warn(text) })
 			use(f)
 			if added, err := chooseAgents(f, plan.Added); err == nil && len(plan.Added) > 0 {
-				a.mark(f, added)
+				a.take(f, added)
 			}
 		},
 	})

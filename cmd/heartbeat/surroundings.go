@@ -146,7 +146,7 @@ func (r *surroundings) ready(ctx context.Context) {
 	a.log.Info("heartbeat runs", "fleet", r.fleet.Name, "agents", cmp.Or(len(c.Agents), len(r.fleet.Agents)), "pid", os.Getpid(), "config", r.fleet.Path)
 	r.tale.start(r.beside, s)
 	a.remember(r.fleet)
-	r.parts.Go(func() { a.mark(r.fleet, c.chosen(r.fleet)) })
+	r.parts.Go(func() { a.take(r.fleet, c.chosen(r.fleet)) })
 	r.parts.Go(func() {
 		if !c.Once { // otherwise only agents with work are checked
 			s.Foresee()

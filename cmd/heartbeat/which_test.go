@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -77,5 +78,53 @@ sed -i 's,"state_dir":"[^"]*","state_dir":"'"$S"'",' agent/.heartbeat/fleet.json
 				t.Errorf("%+v; the states are %v", o, w.names("state"))
 			}
 		})
+	}
+}
+
+// TestAnotherStateDirectoryIsTold: cron and sudo have another one, in which an agent that a
+// person has paused is not.
+func TestAnotherStateDirectoryIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.done("run", "--once")
+	w.done("pause", "triage")
+	const says = "in another store: that in "
+	if o := w.run("status"); strings.Contains(o.stderr, says) {
+		t.Errorf("its own: %+v", o)
+	}
+	cron := *w
+	cron.env = append(slices.Clone(w.env), "HEARTBEAT_STATE_DIR="+filepath.Join(w.dir, "elsewhere"))
+	for _, args := range [][]string{{"status"}, {"send", "triage", "hello"}, {"apply"}, {"doctor"}, {"run", "--once"}} {
+		o := cron.run(args...)
+		said := strings.Join(strings.Fields(o.stdout+o.stderr), " ")
+		if !strings.Contains(said, says) || !strings.Contains(said, w.dir+"/state/fleet") || !strings.Contains(said, w.dir+"/elsewhere/fleet") {
+			t.Errorf("%q: %+v", args, o)
+		}
+	}
+	if o := cron.run("status"); strings.Contains(o.stderr, says) {
+		t.Errorf("its run has made the directory its own: %+v", o)
+	}
+	if o := w.run("status"); !strings.Contains(o.stderr, says) {
+		t.Errorf("the first one's: %+v", o)
+	}
+}
+
+// TestWhatAnEarlierVersionHasKeptIsToldOf: events said that nothing has happened, and status
+// that nobody is paused, until the first run had taken the files over.
+func TestWhatAnEarlierVersionHasKeptIsToldOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.put("state/fleet/paused.json", `{"since": {"triage": "2026-11-01T10:00:00Z"}}`)
+	const says = "an earlier version of heartbeat has kept"
+	for _, command := range []string{"status", "events", "history", "doctor"} {
+		if o := w.run(command); !strings.Contains(o.stderr, says) {
+			t.Errorf("%s: %+v", command, o)
+		}
+	}
+	w.run("run", "--once")
+	if o := w.run("status"); strings.Contains(o.stderr, says) || !strings.Contains(o.stdout, "paused by a person") {
+		t.Errorf("after a run: %+v", o)
 	}
 }

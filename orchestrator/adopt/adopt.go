@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,10 @@ func open(ctx context.Context, stateDir string, wait time.Duration, log *slog.Lo
 	if err != nil {
 		return nil, nil, err
 	}
-	if s, err = store.OpenOrCreate(ctx, lock); err != nil {
+	if err = checkEarlier(stateDir); err == nil {
+		s, err = store.OpenOrCreate(ctx, lock)
+	}
+	if err != nil {
 		return nil, nil, errors.Join(err, lock.Release())
 	}
 	release = func() {
@@ -121,14 +125,29 @@ func Note(ctx context.Context, stateDir string, events ...journal.Event) error {
 	return err
 }
 
-// All takes over what is there. What is damaged is moved, too, and told.
+// All takes over what is there. What is damaged is moved, too, and told. From then on no run of
+// a version that keeps files begins.
 func All(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	for _, o := range all {
+		if o.file == barrier && isBarred(s.Dir()) {
+			continue
+		}
 		if err := o.adopt(ctx, s, log); err != nil {
 			return fmt.Errorf("cannot take over %q from the version before: %w", filepath.Join(s.Dir(), o.file), err)
 		}
 	}
+	if err := bar(s.Dir()); err != nil {
+		return err
+	}
 	return bills(ctx, s, log)
+}
+
+// Waits reports whether a fleet that has no store yet has files that Open takes over.
+func Waits(stateDir string) bool {
+	return !store.Exists(stateDir) && !isBarred(stateDir) && slices.ContainsFunc(all, func(o old) bool {
+		_, err := os.Lstat(filepath.Join(stateDir, o.file))
+		return err == nil
+	})
 }
 
 // errDamaged means that a file does not hold what was written there.

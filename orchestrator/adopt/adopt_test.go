@@ -3,7 +3,6 @@ package adopt
 import (
 	"cmp"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -51,10 +50,20 @@ func (l *lab) count(query string) (n int) {
 	return n
 }
 
+// is checks whether a file of an earlier version, or a folder of those, is there.
 func (l *lab) is(there bool, name string) {
 	l.Helper()
-	if _, err := os.Lstat(filepath.Join(l.dir, name)); errors.Is(err, fs.ErrNotExist) == there {
-		l.Errorf("%s: there: %v, want %v", name, !there, there)
+	_, err := os.Lstat(filepath.Join(l.dir, name))
+	if has := err == nil && name != barrier; has != there {
+		l.Errorf("%s: there: %v, want %v", name, has, there)
+	}
+}
+
+// unbar removes what keeps earlier versions from running the fleet, as a person may.
+func (l *lab) unbar() {
+	l.Helper()
+	if err := os.RemoveAll(filepath.Join(l.dir, barrier)); err != nil {
+		l.Fatal(err)
 	}
 }
 
@@ -130,6 +139,7 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 			}
 			l.is(false, o.file)
 			l.is(true, filepath.Join(Folder, o.file))
+			l.unbar()
 			l.put(file, w.text) // an earlier version has run again
 			l.adopt()
 			if n := l.count(w.count); n != 1 || !strings.Contains(l.log.String(), "not used any more") {

@@ -23,7 +23,9 @@ type HeldError struct {
 
 // heldError is about one agent.
 func heldError(c *config.Agent) *HeldError {
-	return &HeldError{Agents: []string{c.Name}, Dir: c.Dir, PID: flock.Holder(c.Dir), By: owner.OriginOf(c)}
+	by := owner.OriginOf(c)
+	by.Agent = "" // it is about the fleet
+	return &HeldError{Agents: []string{c.Name}, Dir: c.Dir, PID: flock.Holder(c.Dir), By: by}
 }
 
 // Joined is errors.Join, but with one error for each other scheduler.

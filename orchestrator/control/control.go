@@ -1,7 +1,6 @@
 // Package control is the way into a running scheduler: HTTP over a Unix socket in
 // the fleet's runtime directory, which only its owner can reach. The server answers
-// for the fleet's run, of which there is one (package store has its lock). While a run of
-// an earlier version, which knows no such lock, has the socket, it waits for that one's end.
+// for the fleet's run, of which there is one (package store has its lock).
 //
 // The routes are private and change with the program: programs use `heartbeat` with
 // -o json.

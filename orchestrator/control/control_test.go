@@ -229,17 +229,6 @@ func TestAStaleSocketIsReplaced(t *testing.T) {
 	await(t, dir, 1)
 }
 
-func TestTheSecondRunTakesOver(t *testing.T) {
-	t.Parallel()
-	dir := folder(t)
-	stop := serve(t, dir, &fleet{}, 1)
-	await(t, dir, 1)
-	serve(t, dir, &fleet{}, 2)
-	await(t, dir, 1)
-	stop()
-	await(t, dir, 2)
-}
-
 func TestNobodyIsThere(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{folder(t), filepath.Join(folder(t), "none")} {

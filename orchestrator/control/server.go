@@ -24,8 +24,7 @@ import (
 	"heartbeat/ptyrun/peer"
 )
 
-// retryEvery is how often a run checks whether the socket that another run has is
-// free.
+// retryEvery is how often a run checks whether its socket is there.
 const retryEvery = time.Second
 
 // readPatience is how long a client may take to send its request: connections of
@@ -43,12 +42,11 @@ const firesAtOnce = 16
 var ErrGone = errors.New("the control socket is gone")
 
 // Serve answers for a running scheduler on the socket in dir until ctx ends, and
-// then removes the socket. If another run has the socket, it waits for that one's
-// end, and says so once. After ErrGone it has to be called again.
+// then removes the socket. After ErrGone it has to be called again.
 func Serve(ctx context.Context, dir string, run status.Run, s Scheduler, log *slog.Logger) error {
-	unlock, err := take(ctx, dir, log)
-	if err != nil || unlock == nil {
-		return err
+	unlock, err := flock.TryLock(lockPath(dir))
+	if err != nil {
+		return fmt.Errorf("cannot serve the control socket: %w", err)
 	}
 	defer func() { _ = unlock() }()
 	l, err := listen(socketPath(dir))
@@ -113,26 +111,6 @@ func answer(ctx context.Context, l net.Listener, run status.Run, s Scheduler, lo
 		return fmt.Errorf("cannot serve the control socket: %w", err)
 	}
 	return nil
-}
-
-// take takes the lock of the socket; it returns nil if ctx ends first.
-func take(ctx context.Context, dir string, log *slog.Logger) (unlock func() error, err error) {
-	ticker := time.NewTicker(retryEvery)
-	defer ticker.Stop()
-	for told := false; ; told = true {
-		unlock, err := flock.TryLock(lockPath(dir))
-		if !errors.Is(err, flock.ErrHeld) {
-			return unlock, err
-		}
-		if !told {
-			log.Warn("another run of this fleet has the control socket: pause, resume and trigger reach that one")
-		}
-		select {
-		case <-ctx.Done():
-			return nil, nil
-		case <-ticker.C:
-		}
-	}
 }
 
 // listen makes the socket, and replaces what a run that was killed left. The caller

@@ -103,6 +103,24 @@ func checkMoved(f *Facts) []Finding {
 	return found
 }
 
+// checkElsewhere: a directory that another store has, or another agent.
+func checkElsewhere(f *Facts) (found []Finding) {
+	for _, e := range f.Elsewhere {
+		if e.Copied != "" {
+			found = append(found, Finding{
+				Severity: Warning, Code: "copied-directory", Seen: e.String(),
+				Why: "both agents work on what waited when it was copied", Fix: e.Advice(),
+			})
+			continue
+		}
+		found = append(found, Finding{
+			Severity: Warning, Code: "other-store", Seen: e.String(),
+			Why: "what one store knows of pauses, budgets and fires does not count in the other", Fix: e.Advice(),
+		})
+	}
+	return found
+}
+
 // How much room is too little: an entry, its reply and logs are a few MiB.
 const (
 	littleSpace  = 1 << 30

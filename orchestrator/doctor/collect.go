@@ -60,6 +60,8 @@ type Look struct {
 	Unwatched bool
 	// OldQueues are queues with prompts in them that no agent of the file has any more.
 	OldQueues []status.OldQueue
+	// Elsewhere are agents whose directories are those of another store, or agent.
+	Elsewhere []owner.Elsewhere
 	// Self is the path of the running binary.
 	Self string
 	// Env is the environment that sessions would be started from.
@@ -119,7 +121,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Mute: l.Mute, LastRun: l.LastRun, Doors: l.Doors, Store: l.Store, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, OldQueues: l.OldQueues, Logins: preflight.EndingLogins(l.Agents, l.Env, c.now), Journalled: store.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Mute: l.Mute, LastRun: l.LastRun, Doors: l.Doors, Store: l.Store, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, OldQueues: l.OldQueues, Elsewhere: l.Elsewhere, Logins: preflight.EndingLogins(l.Agents, l.Env, c.now), Journalled: store.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
 	}
 	if c.probed == nil {

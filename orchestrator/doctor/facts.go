@@ -75,8 +75,10 @@ type Facts struct {
 	// Attempts are what has ended its scheduler, and what runs.
 	Attempts []attempts.Note
 	// Left are states that agents had before the fleet was moved.
-	Left   []owner.Left
-	Agents []*Agent
+	Left []owner.Left
+	// Elsewhere are agents whose directories are those of another store, or agent.
+	Elsewhere []owner.Elsewhere
+	Agents    []*Agent
 }
 
 // Program is a binary, as far as its build information tells.

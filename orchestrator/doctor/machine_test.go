@@ -150,6 +150,8 @@ func machineFixtures() []made {
 			"state-left-behind", Warning,
 			func(f *Facts) { f.Left = []owner.Left{{Agents: []string{"a"}}} }, none,
 		},
+		{"other-store", Warning, func(f *Facts) { f.Elsewhere = []owner.Elsewhere{{Agents: []string{"a"}}} }, none},
+		{"copied-directory", Warning, func(f *Facts) { f.Elsewhere = []owner.Elsewhere{{Agents: []string{"a"}, Copied: "b"}} }, none},
 		{
 			"permission-denied", Error,
 			func(f *Facts) { f.Agents[0].Denied = &Denied{Path: "/agents/a/.heartbeat", Mode: "dr-x------"} }, none,

@@ -16,8 +16,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/durable"
-	"heartbeat/hook/flock"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/lastrun"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
@@ -30,7 +30,6 @@ const (
 	keptFile = "notices.json"    // what people were told, and what is still to be delivered
 	logFile  = "notices.jsonl"   // the outcome of each message, one per line
 	oldLog   = "notices.jsonl.1" // the older ones
-	lockFile = ".notices-lock"
 	fullLog  = 8 << 20
 )
 
@@ -133,7 +132,7 @@ func untold(name string, b *outbox.Box) status.Untold {
 // or no run sends any.
 func Unpinged(stateDir string, now time.Time) *status.Unpinged {
 	var k kept
-	if !flock.Held(filepath.Join(stateDir, lockFile)) || state.Load(filepath.Join(stateDir, keptFile), &k) != nil || !pingFails(k.Ping, now) {
+	if last := lastrun.Of(stateDir); last == nil || !last.Lives || state.Load(filepath.Join(stateDir, keptFile), &k) != nil || !pingFails(k.Ping, now) {
 		return nil
 	}
 	return k.Ping

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/attempts"
 	"heartbeat/orchestrator/deadline"
 	"heartbeat/orchestrator/journal"
@@ -145,11 +144,6 @@ const (
 // Run tells people what happens until ctx ends. Then it tries for lastTry to deliver what is
 // left; the next run delivers the rest.
 func (w *Watch) Run(ctx context.Context, s Scheduler) {
-	release := w.alone(ctx)
-	if release == nil {
-		return
-	}
-	defer release()
 	w.begin()
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer w.senders.Wait()
@@ -199,25 +193,6 @@ func (w *Watch) wait(now time.Time) time.Duration {
 		}
 	}
 	return max(wait, leastWait)
-}
-
-// alone waits until no other run of the fleet sends messages; nil: ctx has ended.
-func (w *Watch) alone(ctx context.Context) (release func()) {
-	for told := false; ; told = true {
-		w.turned.Store(time.Now().UnixNano())
-		unlock, err := flock.TryLock(filepath.Join(w.opt.StateDir, lockFile))
-		if err == nil {
-			return func() { _ = unlock() }
-		}
-		if !told {
-			w.opt.Log.Info("this run tells nobody anything while another run of the fleet does", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(lookOften):
-		}
-	}
 }
 
 // begin loads the state of an earlier run.

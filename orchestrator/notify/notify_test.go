@@ -382,6 +382,8 @@ func TestAPingThatDoesNotArriveIsToldAndShown(t *testing.T) {
 	t.Parallel()
 	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.fleet.Ping = &config.Ping{Every: time.Minute}
+		run := lastrun.Begin(r.dir, lastrun.Run{PID: 1, Began: time.Now()}, slog.New(slog.DiscardHandler))
+		defer run.End(lastrun.Stopped, lastrun.ByCommand)
 		r.start()
 		time.Sleep(time.Hour)
 		r.failing("ping", "the server answers 404 Not Found")
@@ -401,6 +403,7 @@ func TestAPingThatDoesNotArriveIsToldAndShown(t *testing.T) {
 			t.Errorf("%+v", u)
 		}
 		r.stop()
+		run.End(lastrun.Stopped, lastrun.ByCommand)
 		if u := Unpinged(r.dir, time.Now()); u != nil {
 			t.Errorf("nothing runs: %+v", u)
 		}
@@ -423,6 +426,8 @@ func TestAPingThatFailsForAnotherReasonEachTimeIsRarelyWritten(t *testing.T) {
 	t.Parallel()
 	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.fleet.Ping = &config.Ping{Every: time.Minute}
+		run := lastrun.Begin(r.dir, lastrun.Run{PID: 1, Began: time.Now()}, slog.New(slog.DiscardHandler))
+		defer run.End(lastrun.Stopped, lastrun.ByCommand)
 		r.start()
 		time.Sleep(time.Hour)
 		var last string

@@ -17,16 +17,20 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// OriginFile is in .heartbeat and says which fleet last ran or applied the agent.
-// It is used to detect that a fleet has been moved. An agent can write it: it only
-// says which of our own state directories to look at, and what is found there
-// decides.
+// OriginFile is in .heartbeat and says which fleet last ran or applied the agent, and
+// with which store. It is used to detect that a fleet has been moved, and that a
+// directory is another fleet's. An agent can write it: it only says which of our own
+// state directories to look at, and what is found there decides.
 const OriginFile = "fleet.json"
 
 // Origin is which fleet ran or applied an agent.
 type Origin struct {
 	File     string `json:"file"`      // the fleet's, absolute
 	StateDir string `json:"state_dir"` // absolute
+	// Store is the id of the fleet's store, and Agent the key of the agent there: since a run
+	// of the fleet has locked the directory. "": none has, or an earlier version.
+	Store string `json:"store,omitempty"`
+	Agent string `json:"agent,omitempty"`
 }
 
 // Command is how a command line for the fleet begins.
@@ -130,19 +134,22 @@ func knew(stateDir, agent string) bool {
 	return false
 }
 
-// Mark records that now's fleet runs or has applied the agents, except where a
+// Mark records that now's fleet runs or has applied the agents, which known are, except where a
 // state that was left behind could not be found again without the old mark.
-func Mark(agents []*config.Agent, now Origin) error {
-	data, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
+func Mark(agents []*config.Agent, now Origin, known memory.Identities) error {
+	declared := known.Declared()
 	var errs []error
 	for _, a := range agents {
-		if o := OriginOf(a); o != now && !o.leftBehind(now, a.Name) {
-			if err := mark(a, append(data, '\n')); err != nil {
-				errs = append(errs, fmt.Errorf("agent %q: %w", a.Name, err))
-			}
+		now.Agent = declared[a.Name].Key
+		if o := OriginOf(a); o == now || o.leftBehind(now, a.Name) {
+			continue
+		}
+		data, err := json.Marshal(now)
+		if err == nil {
+			err = mark(a, append(data, '\n'))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("agent %q: %w", a.Name, err))
 		}
 	}
 	return errors.Join(errs...)

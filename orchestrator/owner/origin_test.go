@@ -61,10 +61,7 @@ func TestAnAgentsWordOfItsFleetIsNotBelieved(t *testing.T) {
 			if err := os.MkdirAll(a.Home, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			data, err := json.Marshal(Origin{File: filepath.Join(root, "gone.yaml"), StateDir: tt.dir})
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := mustJSON(t, Origin{File: filepath.Join(root, "gone.yaml"), StateDir: tt.dir})
 			if err := os.WriteFile(filepath.Join(a.Home, OriginFile), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -79,6 +76,15 @@ func TestAnAgentsWordOfItsFleetIsNotBelieved(t *testing.T) {
 			}
 		})
 	}
+}
+
+func mustJSON(t *testing.T, o Origin) []byte {
+	t.Helper()
+	data, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // TestTheStateIsApartFromAgents: an agent that can write the state decides what

@@ -123,7 +123,7 @@ func TestWhoHasADirectoryIsSaid(t *testing.T) {
 	says := func(live *Live) string {
 		return Read(&config.Fleet{Name: "f", Path: "/f/heartbeat.yaml", Agents: []*config.Agent{a}}, ours, live, time.Now()).Agents[0].Problem
 	}
-	if err := owner.Mark([]*config.Agent{a}, owner.Origin{File: "/b/heartbeat.yaml", StateDir: theirs}); err != nil {
+	if err := owner.Mark([]*config.Agent{a}, owner.Origin{File: "/b/heartbeat.yaml", StateDir: theirs}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := says(nil); got != "" {
@@ -141,7 +141,7 @@ func TestWhoHasADirectoryIsSaid(t *testing.T) {
 		t.Errorf("of an agent that our run has: %q", got)
 	}
 	for _, state := range []string{ours, theirs} {
-		if err := owner.Mark([]*config.Agent{a}, owner.Origin{File: "/f/heartbeat.yaml", StateDir: state}); err != nil {
+		if err := owner.Mark([]*config.Agent{a}, owner.Origin{File: "/f/heartbeat.yaml", StateDir: state}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := says(nil); got != "" {
