@@ -142,8 +142,9 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 	if runs.live == nil {
 		troubles = store.Examine(ctx, stateDir, time.Now())
 	}
+	untold, unpinged := notify.Untold(stateDir, time.Now())
 	return doctor.Look{
-		Scheduler: scheduler, Mute: runs.mute, LastRun: runs.ended, Doors: addresses, Store: troubles, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
+		Scheduler: scheduler, Mute: runs.mute, LastRun: runs.ended, Doors: addresses, Store: troubles, StateProblem: stateProblem, Untold: untold, Unpinged: unpinged, Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
 		OldQueues: oldqueue.Waiting(stateDir, fleet.Agents), Elsewhere: a.elsewhere(fleet, agents),
 		Budgets: status.BudgetsOf(fleet, stateDir, time.Now()), FileWarnings: fleet.Warnings, Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
 	}, nil

@@ -18,11 +18,13 @@ import (
 	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/notify"
 	"heartbeat/orchestrator/notify/deliver"
+	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
 	"heartbeat/orchestrator/oldqueue"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 	"heartbeat/ptyrun"
 )
 
@@ -142,8 +144,8 @@ func (t tested) text(p *page) {
 
 // toldLog is what became of messages, and what is still to be sent.
 type toldLog struct {
-	Records []notify.Record `json:"records"`
-	Pending []pendingTo     `json:"pending"`
+	Records []memo.Record `json:"records"`
+	Pending []pendingTo   `json:"pending"`
 }
 
 // pendingTo is what is on its way to a target.
@@ -227,12 +229,8 @@ func hostName() string {
 }
 
 // watch returns who tells people about a fleet that is about to run.
-func (a *app) watch(f *config.Fleet) (*notify.Watch, error) {
-	dir, err := owner.StateDir(f)
-	if err != nil {
-		return nil, err
-	}
-	return notify.New(notify.Options{Fleet: f, StateDir: dir, Ours: a.ours(), Host: hostName(), Examine: a.findings, Full: fullDisks(dir), Log: a.log}), nil
+func (a *app) watch(f *config.Fleet, s *store.Store) *notify.Watch {
+	return notify.New(notify.Options{Fleet: f, StateDir: s.Dir(), Store: s, Ours: a.ours(), Host: hostName(), Examine: a.findings, Full: fullDisks(s.Dir()), Log: a.log})
 }
 
 // fullDisks returns what says which disks are full.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,10 +10,12 @@ import (
 
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/doctor"
-	"heartbeat/orchestrator/notify"
 	"heartbeat/orchestrator/notify/awaited"
+	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // toldSomething leaves what a run of a fleet with the targets desk and dead leaves.
@@ -22,25 +24,21 @@ func (w *world) toldSomething(fleet string) {
 	now := time.Now()
 	n := notice.Notice{Key: "triage/held@1-began", Event: notice.Began, Kind: "held", Agent: "triage", Urgent: true, At: now, Since: now, Text: "x" + evilText(), Do: evilText()}
 	reply := notice.Notice{Key: "triage/reply/1/desk", Event: notice.Happened, Kind: notice.Reply, Agent: "triage", At: now, Since: now, Text: "to 1", Entry: "1", Reply: evilText(), To: "desk"}
-	var lines []byte
-	for _, r := range []notify.Record{
-		{At: now, Target: "desk", Outcome: outbox.Sent, Key: n.Key, Attempts: 1, Notices: []notice.Notice{n, reply}},
-		{At: now, Target: "dead", Outcome: outbox.Failed, Key: n.Key, Attempts: 1, Why: foreign.Text("the command failed: exit status 1; it said: " + evilText()), Notices: []notice.Notice{n}},
-	} {
-		line, err := json.Marshal(r)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		lines = append(append(lines, line...), '\n')
-	}
-	kept, err := json.Marshal(map[string]any{"boxes": map[string]any{"dead": outbox.Box{
+	state := memo.New()
+	state.Boxes["dead"] = &outbox.Box{
 		Sending: &outbox.Message{Key: n.Key, Made: now, Notices: []notice.Notice{n}, Attempts: 3}, Next: now.Add(time.Hour), Failing: now.Add(-time.Hour), Why: "exit status 1" + evilText(), Dropped: 1,
-	}}})
-	if err != nil {
+	}
+	dir := filepath.Join(w.dir, "state", fleet)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		w.t.Fatal(err)
 	}
-	w.put("state/"+fleet+"/notices.jsonl", string(lines))
-	w.put("state/"+fleet+"/notices.json", string(kept))
+	storetest.Write(w.t, dir, func(c *store.Change) error {
+		return errors.Join(
+			memo.Put(c, state),
+			memo.Log(c, memo.Record{At: now, Target: "desk", Outcome: outbox.Sent, Key: n.Key, Attempts: 1, Notices: []notice.Notice{n, reply}}),
+			memo.Log(c, memo.Record{At: now, Target: "dead", Outcome: outbox.Failed, Key: n.Key, Attempts: 1, Why: foreign.Text("the command failed: exit status 1; it said: " + evilText()), Notices: []notice.Notice{n}}),
+		)
+	})
 }
 
 const tellers = oneAgent + "    command: [heartbeat, simulate]\nnotify: {desk: {command: [tee, -a, told.txt]}, dead: {command: ['false']}}\n"

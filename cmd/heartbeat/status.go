@@ -137,7 +137,7 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet, declared
 // beside says of a fleet what its agents do not: whom it cannot tell, what was left in
 // queues that none of the declared agents has, and which of their logins end soon.
 func beside(all *status.Fleet, stateDir string, declared []*config.Agent, now time.Time) {
-	all.Untold, all.Unpinged = notify.Untold(stateDir, now), notify.Unpinged(stateDir, now)
+	all.Untold, all.Unpinged = notify.Untold(stateDir, now)
 	if all.Scheduler == nil {
 		all.Store = store.Examine(context.Background(), stateDir, now)
 	}

@@ -53,9 +53,6 @@ func (c runCmd) surround(a *app, fleet *config.Fleet, line *progressLine) (r *su
 		return nil, err
 	}
 	r.begin = time.Now()
-	if r.told, err = a.watch(fleet); err != nil {
-		return nil, err
-	}
 	if r.stateDir, err = owner.Claim(fleet); err != nil {
 		return nil, err
 	}
@@ -80,6 +77,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		return false, nil, err
 	}
 	defer closeStore() // when nobody writes any more
+	r.told = a.watch(fleet, r.store)
 	if r.tokens, err = access.Open(ctx, r.store, nil); err != nil {
 		return false, nil, err
 	}

@@ -39,7 +39,7 @@ var floors = []floor{
 	{"config", "The fleet's file: what it says, it says to all floors above.", []string{"config"}},
 	{
 		"records", "Each keeps one kind of fact, or decides purely about one, and knows no session.",
-		in("orchestrator", "account", "adopt", "approval", "attempts", "deadline", "explain", "journal", "lastrun", "later", "ledger", "memory", "notify/awaited", "owner",
+		in("orchestrator", "account", "adopt", "approval", "attempts", "deadline", "explain", "journal", "lastrun", "later", "ledger", "memory", "notify/awaited", "notify/memo", "notify/notice", "notify/outbox", "owner",
 			"page/access", "page/once", "proof/guard", "series", "slots", "state", "stophooks", "store/...", "transcript", "usage/..."),
 	},
 	{

@@ -51,6 +51,9 @@ var all = []old{
 	{file: "holds", each: hold, lost: "why an agent is held: it is tried again"},
 	{file: "triggers", each: triggers, lost: "what the triggers of an agent have fired: they start over"},
 	{file: "conversations", each: conversation, lost: "in which conversation an agent's sessions go on: the next one begins a new one"},
+	{file: "notices.json", take: notices, lost: "what people were told: they are told again what is wrong, and what was on its way to them is not sent"},
+	{file: "notices.jsonl.1", take: messages, lost: "what became of messages in the past"},
+	{file: "notices.jsonl", take: messages, lost: "what became of messages in the past"},
 	{file: "accounts.json", take: accounts, lost: "until when accounts are parked: each is asked once more"},
 }
 

@@ -118,6 +118,24 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 			`{"id":"c","dir":"/agents/a","sessions":["one","two"]}`,
 			`SELECT COUNT(*) FROM conversations WHERE agent = 'a' AND id = 'c' AND dir = '/agents/a' AND session = 'two' AND before = 'one'`,
 		},
+		"notices.json": {
+			`{"told":{"a/held":{"Key":"a/held","Agent":"a","Kind":"held","Urgent":true,"Since":"2026-11-01T10:00:00Z","Text":"x","Do":"y","Of":"z","First":"2026-11-01T10:00:00Z","At":"2026-11-01T10:00:10Z","Reminders":2,"Gone":"2026-11-01T11:00:00Z","Returns":1,
+					"Pending":["one","two"],"Missed":2,"PendingOf":["d1"]}},
+				"boxes":{"phone":{"waiting":[{"key":"k1","event":"happened","kind":"given-up","agent":"a","urgent":true,"at":"2026-11-01T10:00:00Z","text":"t","to":"phone","of":["d1","d2"],"due":"2026-11-01T10:00:02Z"}],
+					"sending":{"key":"k2","made":"2026-11-01T10:00:00Z","attempts":3,"notices":[{"key":"k2","event":"began","kind":"held","urgent":true,"at":"2026-11-01T10:00:00Z","text":"u"}]},
+					"next":"2026-11-01T10:05:00Z","failing":"2026-11-01T10:00:00Z","why":"refused"}},
+				"marks":{"a":{"dead":"2026-11-01T10:00:00.000000001Z","reply":"2026-11-01T10:00:00Z","reply_id":"d9"}},
+				"ping":{"since":"2026-11-01T10:00:00Z","why":"no route"},"heads":{"a":{"id":"p","since":"2026-11-01T10:00:00Z"}},"replied":["r1","r2"]}`,
+			`SELECT COUNT(*) FROM facts WHERE fact = 'a/held' AND urgent = 1 AND since = 1793527200000 AND remedy = 'y' AND about = 'z' AND told = since + 10000 AND reminders = 2 AND gone = since + 3600000 AND returns = 1 AND missed = 2
+				AND (SELECT COUNT(*) FROM facts_untold WHERE what = 'text') = 2 AND EXISTS (SELECT 1 FROM facts_untold WHERE what = 'about' AND value = 'd1')
+				AND EXISTS (SELECT 1 FROM targets WHERE target = 'phone' AND why = 'refused' AND message = 'k2' AND attempts = 3 AND next = 1793527500000)
+				AND EXISTS (SELECT 1 FROM notices WHERE sending = 0 AND notice = 'k1' AND only_to = 'phone' AND due = at + 2000) AND (SELECT COUNT(*) FROM notices_about WHERE notice = 'k1') = 2
+				AND EXISTS (SELECT 1 FROM notices WHERE sending = 1 AND notice = 'k2' AND event = 'began')
+				AND EXISTS (SELECT 1 FROM letters_read WHERE agent = 'a' AND dead = 1793527200000000001 AND reply_id = 'd9')
+				AND EXISTS (SELECT 1 FROM ping_fails WHERE why = 'no route') AND EXISTS (SELECT 1 FROM queue_heads WHERE agent = 'a' AND prompt = 'p') AND (SELECT COUNT(*) FROM replies_passed) = 2`,
+		},
+		"notices.jsonl.1": {"{\"at\":\"2026-11-01T10:00:00Z\",\"target\":\"phone\",\"outcome\":\"given-up\",\"key\":\"k\",\"attempts\":5,\"why\":\"x\",\"notices\":[{\"key\":\"k\",\"to\":\"phone\",\"entry\":\"e\"}]}\n{\"cut", `SELECT COUNT(*) FROM messages WHERE target = 'phone' AND outcome = 'given-up' AND replies = 1 AND why = 'x' AND at = 1793527200000`},
+		"notices.jsonl":   {"{\"at\":\"2026-11-01T10:00:00Z\",\"target\":\"phone\",\"outcome\":\"sent\",\"key\":\"k\",\"attempts\":1,\"notices\":[]}\n", `SELECT COUNT(*) FROM messages WHERE outcome = 'sent' AND replies = 0`},
 		"accounts.json": {
 			`{"login abc": {"until":"2026-11-01T10:00:00Z","since":"2026-11-01T09:00:00Z","source":"status-line","reason":"why","limits":{"five_hour":{"used":100,"resets":"2026-11-01T10:00:00Z"}}}}`,
 			`SELECT COUNT(*) FROM accounts WHERE account = 'login abc' AND until = 1793527200000 AND since = until - 3600000 AND source = 'status-line' AND reason = 'why' AND five_hour_used = 100 AND five_hour_resets = until AND seven_day_resets = 0`,

@@ -10,6 +10,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
 	"heartbeat/orchestrator/status"
@@ -112,14 +113,6 @@ func stuck(a status.Agent, first string, known time.Time, after time.Duration, o
 	}
 }
 
-// head is the first prompt of an agent's queue, and since when it has been the first.
-type head struct {
-	ID    string    `json:"id"`
-	Since time.Time `json:"since"`
-	// saved is true once it is on disk or about to be written.
-	saved bool
-}
-
 // headSaved is how long a prompt must be the first of its queue before that is saved: most
 // are first for moments only.
 const headSaved = time.Minute
@@ -160,7 +153,7 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 		facts = append(facts, w.keptWaiting(a, cfg, waiting[s.Agent], now)...)
 	}
 	w.sees.seen = seen
-	maps.DeleteFunc(w.kept.Heads, func(agent string, _ *head) bool { return w.fleet.Agent(agent) == nil })
+	maps.DeleteFunc(w.kept.Heads, func(agent string, _ *memo.Head) bool { return w.fleet.Agent(agent) == nil })
 	for _, t := range from.StoreTroubles() {
 		facts = append(facts, notice.Fact{
 			Key: "/" + string(status.StoreFails) + "/" + string(t.Kind), Kind: notice.Kind(status.StoreFails), Urgent: true, Since: t.Since, Text: t.Text, Do: t.Do,
@@ -202,11 +195,11 @@ func (w *Watch) headOf(agent string, b status.Backlog, after time.Duration, now 
 		delete(w.kept.Heads, agent)
 		return time.Time{}
 	case h == nil || h.ID != b.First || h.Since.After(now): // saved by a clock that was ahead
-		h = &head{ID: b.First, Since: now}
+		h = &memo.Head{ID: b.First, Since: now}
 		w.kept.Heads[agent] = h
 	}
-	if !h.saved && after > 0 && now.Sub(h.Since) >= min(after, headSaved) {
-		h.saved, w.unsaved = true, true
+	if !h.Saved && after > 0 && now.Sub(h.Since) >= min(after, headSaved) {
+		h.Saved, w.unsaved = true, true
 	}
 	return h.Since
 }

@@ -18,6 +18,7 @@ import (
 	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/notify/awaited"
+	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/queue"
 )
@@ -118,11 +119,11 @@ func (l *letters) changed(path string) bool {
 }
 
 // look returns what has become of an agent's prompts.
-func (l *letters) look(ctx context.Context, a *config.Agent, k *kept, ours string) (n news, err error) {
+func (l *letters) look(ctx context.Context, a *config.Agent, k *memo.State, ours string) (n news, err error) {
 	m := k.Marks[a.Name]
 	if m == nil {
 		before := l.began.Add(-1)
-		m = &mark{Dead: before, Reply: before}
+		m = &memo.Mark{Dead: before, Reply: before}
 		k.Marks[a.Name] = m
 	}
 	waits := map[string][]awaited.Reply{} // :: id → who waits for its reply
@@ -175,7 +176,7 @@ func replyTo(a *config.Agent, source string) string {
 }
 
 // replies handles the replies that came after the last one that was handled.
-func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map[string][]awaited.Reply, unproven unproven) error {
+func (n *news) replies(q *inbox.Queue, a *config.Agent, k *memo.State, m *memo.Mark, waits map[string][]awaited.Reply, unproven unproven) error {
 	var after, later []inbox.Delivery // behind the last one that was handled; newer than it, if its record is gone
 	met, last := false, inbox.Delivery{}
 	for d, err := range q.Deliveries() {
@@ -222,7 +223,7 @@ func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits 
 
 // dead handles the dead letters that came after the last one that was handled. For what a
 // person has done, only those who wait for the reply get a notice.
-func (n *news) dead(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map[string][]awaited.Reply, ours string) error {
+func (n *news) dead(q *inbox.Queue, a *config.Agent, k *memo.State, m *memo.Mark, waits map[string][]awaited.Reply, ours string) error {
 	newest, now := m.Dead, time.Now()
 	for d, err := range q.DeadLetters() {
 		if err != nil {
@@ -288,12 +289,12 @@ func (l *letters) waits(agent, target string, done []awaited.Reply) bool {
 }
 
 // address adds a notice for one target, unless it was added before.
-func (n *news) address(k *kept, target string, what notice.Notice) {
+func (n *news) address(k *memo.State, target string, what notice.Notice) {
 	what.To, what.Event, what.At = target, notice.Happened, time.Now()
-	if what.Key += "/" + target; k.repliedTo(what.Key) {
+	if what.Key += "/" + target; k.IsReplied(what.Key) {
 		return
 	}
-	k.reply(what.Key)
+	k.Reply(what.Key)
 	n.addressed = append(n.addressed, what)
 }
 

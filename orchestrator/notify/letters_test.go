@@ -18,6 +18,7 @@ import (
 	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/notify/awaited"
+	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
@@ -253,13 +254,13 @@ func BenchmarkLook(b *testing.B) {
 		}
 		r.agents[name] = s
 	}
-	w := New(Options{Fleet: r.fleet, StateDir: r.dir, Ours: "heartbeat", Log: slog.New(slog.DiscardHandler)})
-	w.begin()
+	w := New(Options{Fleet: r.fleet, StateDir: r.dir, Store: storetest.New(b, r.dir), Ours: "heartbeat", Log: slog.New(slog.DiscardHandler)})
+	w.begin(b.Context())
 	for b.Loop() {
 		now := time.Now()
 		facts := w.look(r, now)
 		for _, a := range w.fleet.Agents {
-			if _, err := w.letters.look(b.Context(), a, &w.kept, "heartbeat"); err != nil {
+			if _, err := w.letters.look(b.Context(), a, w.kept, "heartbeat"); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -272,10 +273,7 @@ func TestAWaiterHasOneAgentReadAnew(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, t.TempDir(), asker)
 	l := letters{stateDir: r.dir, began: time.Now()}
-	k, err := read(r.dir, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := memo.New()
 	look := func() (reads []string) {
 		t.Helper()
 		if err := l.refresh(time.Now()); err != nil {
@@ -286,7 +284,7 @@ func TestAWaiterHasOneAgentReadAnew(t *testing.T) {
 			if l.anew[a.Name] || before == (durable.Stamp{}) {
 				reads = append(reads, a.Name)
 			}
-			if _, err := l.look(t.Context(), a, &k, "heartbeat"); err != nil {
+			if _, err := l.look(t.Context(), a, k, "heartbeat"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -432,7 +430,7 @@ func TestAReplyWaitsForATargetThatIsNotInTheFile(t *testing.T) {
 				r.replies("x", "d2", "send")
 				time.Sleep(10 * time.Minute)
 				r.expects("desk", "the scheduler cannot tell asker")
-				if u := Untold(r.dir, time.Now()); len(u) != 1 || !u[0].Unnamed || u[0].Why != "notify: does not name it; what is for it alone waits until it does (2)" {
+				if u, _ := Untold(r.dir, time.Now()); len(u) != 1 || !u[0].Unnamed || u[0].Why != "notify: does not name it; what is for it alone waits until it does (2)" {
 					t.Errorf("%+v", u)
 				}
 				r.stop()
@@ -450,7 +448,7 @@ func TestAReplyWaitsForATargetThatIsNotInTheFile(t *testing.T) {
 					r.expects("asker")
 				}
 				time.Sleep(40 * time.Minute)
-				if u := Untold(r.dir, time.Now()); len(u) > 0 {
+				if u, _ := Untold(r.dir, time.Now()); len(u) > 0 {
 					t.Errorf("%+v", u)
 				}
 				r.stop()

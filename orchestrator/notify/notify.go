@@ -12,7 +12,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,9 +22,9 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/deliver"
+	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
-	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
 )
@@ -52,6 +51,8 @@ type Options struct {
 	// Full returns the full disks as facts; nil: they are not looked for. It may hang.
 	Full func(*config.Fleet) []notice.Fact
 	Log  *slog.Logger
+	// Store is the run's.
+	Store *store.Store
 }
 
 // Watch follows a running fleet and tells people about it.
@@ -75,7 +76,8 @@ type Watch struct {
 
 	// Everything below belongs to the loop.
 	fleet    *config.Fleet
-	kept     kept
+	book     *memo.Book
+	kept     *memo.State
 	kicked   bool
 	unsaved  bool // kept has changes that are not on disk
 	told     bool // the log has it that kept cannot be saved
@@ -144,7 +146,8 @@ const (
 // Run tells people what happens until ctx ends. Then it tries for lastTry to deliver what is
 // left; the next run delivers the rest.
 func (w *Watch) Run(ctx context.Context, s Scheduler) {
-	w.begin()
+	w.turned.Store(time.Now().UnixNano())
+	w.begin(ctx)
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer w.senders.Wait()
 	defer stop()
@@ -196,9 +199,9 @@ func (w *Watch) wait(now time.Time) time.Duration {
 }
 
 // begin loads the state of an earlier run.
-func (w *Watch) begin() {
+func (w *Watch) begin(ctx context.Context) {
 	var err error
-	if w.kept, err = read(w.opt.StateDir, time.Now()); err != nil {
+	if w.book, w.kept, err = memo.Open(ctx, w.opt.Store, time.Now()); err != nil {
 		w.opt.Log.Warn("cannot read which notices were sent: they are sent again", "err", err)
 	}
 	w.sees.happened = w.crashed()
@@ -238,7 +241,7 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 		if !w.sees.seen[a.Name] {
 			continue
 		}
-		n, err := w.letters.look(ctx, a, &w.kept, w.opt.Ours)
+		n, err := w.letters.look(ctx, a, w.kept, w.opt.Ours)
 		if err != nil {
 			w.opt.Log.Debug("cannot read what has become of an agent's prompts", "agent", a.Name, "err", err)
 		}
@@ -275,7 +278,7 @@ func (w *Watch) save() {
 	if !w.unsaved {
 		return
 	}
-	err := state.Save(filepath.Join(w.opt.StateDir, keptFile), w.kept)
+	err := w.book.Save(context.Background(), w.kept)
 	if err == nil {
 		w.unsaved = false
 	} else if !w.told {

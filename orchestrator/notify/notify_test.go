@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"heartbeat/orchestrator/notify/outbox"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // rig is a fleet whose scheduler says what a test wants, and targets that note what
@@ -32,6 +32,7 @@ type rig struct {
 	t     *testing.T
 	fleet *config.Fleet
 	dir   string
+	store *store.Store
 	watch *Watch
 	stop  func()
 
@@ -145,7 +146,9 @@ func (r *rig) failing(target, why string) {
 
 // start begins a run; end stops it in order, kill as kill -9 does.
 func (r *rig) start() {
-	r.watch = New(Options{Fleet: r.fleet, StateDir: r.dir, Ours: "heartbeat", Host: "box", Log: slog.New(slog.DiscardHandler), Full: func(*config.Fleet) []notice.Fact {
+	var end func()
+	r.store, end = storetest.Open(r.t, r.dir)
+	r.watch = New(Options{Fleet: r.fleet, StateDir: r.dir, Store: r.store, Ours: "heartbeat", Host: "box", Log: slog.New(slog.DiscardHandler), Full: func(*config.Fleet) []notice.Fact {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.full
@@ -163,7 +166,7 @@ func (r *rig) start() {
 		return nil
 	}
 	all.Go(func() { r.watch.Ping(ctx, r) })
-	r.stop = func() { cancel(); all.Wait() }
+	r.stop = func() { cancel(); all.Wait(); end() }
 }
 
 // takes returns what a target got since the last call.
@@ -394,17 +397,17 @@ func TestAPingThatDoesNotArriveIsToldAndShown(t *testing.T) {
 		r.failing("ping", "the server answers 404 Not Found")
 		began := time.Now()
 		time.Sleep(4 * time.Minute)
-		if u := Unpinged(r.dir, time.Now()); u != nil {
+		if _, u := Untold(r.dir, time.Now()); u != nil {
 			t.Errorf("%+v", u)
 		}
 		time.Sleep(3 * time.Minute)
 		r.expects("phone", "the scheduler cannot send its ping")
-		if u := Unpinged(r.dir, time.Now()); u == nil || u.Why != "the server answers 404 Not Found" || u.Since.Sub(began) > time.Minute {
+		if _, u := Untold(r.dir, time.Now()); u == nil || u.Why != "the server answers 404 Not Found" || u.Since.Sub(began) > time.Minute {
 			t.Errorf("%+v", u)
 		}
 		r.stop()
 		run.End(lastrun.Stopped, lastrun.ByCommand)
-		if u := Unpinged(r.dir, time.Now()); u != nil {
+		if _, u := Untold(r.dir, time.Now()); u != nil {
 			t.Errorf("nothing runs: %+v", u)
 		}
 		r.start()
@@ -413,7 +416,7 @@ func TestAPingThatDoesNotArriveIsToldAndShown(t *testing.T) {
 		r.failing("ping", "")
 		time.Sleep(10 * time.Minute)
 		r.expects("phone", "the scheduler sends its ping again")
-		if u := Unpinged(r.dir, time.Now()); u != nil {
+		if _, u := Untold(r.dir, time.Now()); u != nil {
 			t.Errorf("%+v", u)
 		}
 		r.stop()
@@ -436,7 +439,7 @@ func TestAPingThatFailsForAnotherReasonEachTimeIsRarelyWritten(t *testing.T) {
 			last = fmt.Sprintf("read 127.0.0.1:%d: connection reset", 40000+port)
 			r.failing("ping", last)
 			time.Sleep(30 * time.Second)
-			k, err := read(r.dir, time.Now())
+			k, err := ask(r.dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -448,7 +451,7 @@ func TestAPingThatFailsForAnotherReasonEachTimeIsRarelyWritten(t *testing.T) {
 			t.Errorf("%d reasons were written in an hour", n)
 		}
 		time.Sleep(10 * time.Minute)
-		if u := Unpinged(r.dir, time.Now()); u == nil || u.Why != last {
+		if _, u := Untold(r.dir, time.Now()); u == nil || u.Why != last {
 			t.Errorf("the last reason is %q: %+v", last, u)
 		}
 		r.stop()
@@ -602,7 +605,7 @@ func TestWhatIsOverIsKeptAtOnce(t *testing.T) {
 				r.is("a", status.Held, "x")
 			}
 			time.Sleep(30 * time.Second)
-			k, err := read(r.dir, time.Now())
+			k, err := ask(r.dir)
 			if told := k.Told["a/held"]; err != nil || told == nil || told.Gone.IsZero() == over {
 				t.Errorf("over %t: %+v, %v", over, told, err)
 			}
@@ -629,41 +632,16 @@ func TestAReload(t *testing.T) {
 // Where nothing can be written, the message that may say so is sent all the same, once.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() == 0 {
-		// A folder in the file's place stops root, too.
-		dir := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(dir, keptFile, "x"), 0o700); err != nil {
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
+		r.start()
+		if err := r.store.Close(); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, dir, phone)
-			r.start()
-			r.is("a", status.Held, "x")
-			time.Sleep(30 * time.Minute)
-			r.stop()
-			r.expects("phone", "a is held")
-		})
-	}
-}
-
-// What stands in the file's place is moved aside, and nobody waits for a person.
-func TestADamagedMemory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, keptFile), []byte("{broken"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
 		r.is("a", status.Held, "x")
-		r.start()
-		time.Sleep(time.Minute)
+		time.Sleep(30 * time.Minute)
 		r.stop()
 		r.expects("phone", "a is held")
 	})
-	if _, err := os.Stat(filepath.Join(dir, keptFile+".damaged")); err != nil {
-		t.Error(err)
-	}
 }
 
 // Whoever watches from outside gets a sign of life only while the scheduler's own loop

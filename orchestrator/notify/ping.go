@@ -8,6 +8,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/notify/deliver"
+	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/status"
 )
@@ -72,7 +73,7 @@ func (w *Watch) Ping(ctx context.Context, s Scheduler) {
 // pingFailsAfter is how long pings must fail before people are told.
 const pingFailsAfter = 5 * time.Minute
 
-func pingFails(u *status.Unpinged, now time.Time) bool {
+func pingFails(u *memo.Ping, now time.Time) bool {
 	return u != nil && now.Sub(u.Since) >= pingFailsAfter
 }
 
@@ -95,16 +96,15 @@ func (w *Watch) signed(err error, now time.Time) {
 // The first failure and the recovery are saved at once, another reason at most every
 // pingFailsAfter: a reason that names a port differs each time.
 func (w *Watch) takeSigns(at time.Time) {
-	now, kept := w.signs.Load(), w.kept.Ping
+	now, before := w.signs.Load(), w.kept.Ping
 	switch {
-	case now == nil || now.Why == "" && kept == nil:
+	case now == nil || now.Why == "" && before == nil:
 	case now.Why == "":
 		w.kept.Ping, w.unsaved = nil, true
-	case kept == nil:
-		u := *now
-		w.kept.Ping, w.unsaved, w.pingKept = &u, true, at
-	case kept.Why != now.Why && at.Sub(w.pingKept).Abs() >= pingFailsAfter:
-		w.kept.Ping, w.unsaved, w.pingKept = &status.Unpinged{Since: kept.Since, Why: now.Why}, true, at
+	case before == nil:
+		w.kept.Ping, w.unsaved, w.pingKept = &memo.Ping{Since: now.Since, Why: now.Why}, true, at
+	case before.Why != now.Why && at.Sub(w.pingKept).Abs() >= pingFailsAfter:
+		w.kept.Ping, w.unsaved, w.pingKept = &memo.Ping{Since: before.Since, Why: now.Why}, true, at
 	}
 }
 

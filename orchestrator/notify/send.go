@@ -9,6 +9,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/attempts"
 	"heartbeat/orchestrator/notify/deliver"
+	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
 )
@@ -61,7 +62,7 @@ func (w *Watch) unnamed(now time.Time) {
 		}
 		if len(late) > 0 {
 			w.opt.Log.Warn("what was for a target alone is given up: the file has not named it for a week", "target", name, "notices", len(late))
-			w.log(Record{At: now, Target: name, Outcome: outbox.GivenUp, Key: late[0].Key, Why: foreign.Text(b.Why), Notices: late})
+			w.log(memo.Record{At: now, Target: name, Outcome: outbox.GivenUp, Key: late[0].Key, Why: foreign.Text(b.Why), Notices: late})
 		}
 		if b.Pending() == 0 {
 			delete(w.kept.Boxes, name)
@@ -122,7 +123,7 @@ func (w *Watch) answered(a answer) {
 	if outcome == outbox.Failed && a.verdict.Why == before {
 		return // it is there already
 	}
-	w.log(Record{At: now, Target: a.target, Outcome: outcome, Key: m.Key, Attempts: m.Attempts, Why: foreign.Text(a.verdict.Why), Notices: m.Notices})
+	w.log(memo.Record{At: now, Target: a.target, Outcome: outcome, Key: m.Key, Attempts: m.Attempts, Why: foreign.Text(a.verdict.Why), Notices: m.Notices})
 	if outcome != outbox.Sent {
 		w.opt.Log.Warn("a notice has not arrived", "target", a.target, "why", a.verdict.Why, "attempts", m.Attempts, "outcome", outcome)
 	}

@@ -151,8 +151,8 @@ func TestDamageIsTold(t *testing.T) {
 	t.Parallel()
 	dir, l := fresh(t)
 	s := opened(t, l)
-	for n := range 400 {
-		if err := s.Write(t.Context(), add(n)); err != nil {
+	for n := range 400 { // most of the file
+		if err := s.Write(t.Context(), add(2000+n)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,24 +16,24 @@ type Told struct {
 	Fact
 	// First is when it was first seen in this episode; At when it was told last, zero:
 	// not yet.
-	First time.Time `json:"First"`
-	At    time.Time `json:"At,omitzero"`
+	First time.Time
+	At    time.Time
 	// Reminders counts what was told since it began.
-	Reminders int `json:"Reminders,omitempty"`
+	Reminders int
 	// Gone is since when it is not true; zero: it is. Over is true once its end was
 	// told.
-	Gone time.Time `json:"Gone,omitzero"`
-	Over bool      `json:"Over,omitempty"`
+	Gone time.Time
+	Over bool
 	// Returns is how often it has come back without a day of peace.
-	Returns int `json:"Returns,omitempty"`
+	Returns int
 	// Pending are the latest texts of what has happened and was not told, Missed how
 	// many there are.
-	Pending []string `json:"Pending,omitempty"`
-	Missed  int      `json:"Missed,omitempty"`
-	Happens bool     `json:"Happens,omitempty"`
+	Pending []string
+	Missed  int
+	Happens bool
 	// PendingOf says what those are about, the texts' at the end; shorter where that is not
 	// known of all.
-	PendingOf []string `json:"PendingOf,omitempty"`
+	PendingOf []string
 }
 
 // View is what a look at the fleet has shown.

@@ -18,33 +18,33 @@ import (
 // Item is a notice that waits to become part of a message.
 type Item struct {
 	notice.Notice
-	Due time.Time `json:"due"`
+	Due time.Time
 }
 
 // Message is what is sent to a target at once. It stays the same until it has
 // arrived or is given up.
 type Message struct {
 	// Key is the same at each attempt, and no other message's.
-	Key      string          `json:"key"`
-	Made     time.Time       `json:"made"`
-	Notices  []notice.Notice `json:"notices"`
-	Attempts int             `json:"attempts"`
+	Key      string
+	Made     time.Time
+	Notices  []notice.Notice
+	Attempts int
 }
 
 // Box is what is on its way to one target.
 type Box struct {
-	Waiting []Item   `json:"waiting,omitempty"`
-	Sending *Message `json:"sending,omitempty"`
+	Waiting []Item
+	Sending *Message
 	// Next is when the message is tried again; Failing since when attempts fail, zero:
 	// the last one did not. Why is why.
-	Next    time.Time `json:"next,omitzero"`
-	Failing time.Time `json:"failing,omitzero"`
-	Why     string    `json:"why,omitempty"`
+	Next    time.Time
+	Failing time.Time
+	Why     string
 	// Arrived is when a message arrived last; Dropped counts notices that were too many.
-	Arrived time.Time `json:"arrived,omitzero"`
-	Dropped int       `json:"dropped,omitempty"`
+	Arrived time.Time
+	Dropped int
 	// Unnamed is true while the file does not name the target; see Unname.
-	Unnamed bool `json:"unnamed,omitempty"`
+	Unnamed bool
 }
 
 const (
