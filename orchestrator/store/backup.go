@@ -6,10 +6,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"heartbeat/hook/durable"
 )
 
 // Backup writes the store as it is now into a new file, which then is a whole store, while
@@ -105,6 +108,11 @@ func Restore(ctx context.Context, l *Lock, backup string, carry func(was *View, 
 	if err := mayHold(l.dir); err != nil {
 		return "", err
 	}
+	if exists(path + leaving) { // the last one was killed
+		if _, err := leave(path); err != nil {
+			return "", fmt.Errorf("cannot put the former store aside: %w", err)
+		}
+	}
 	unfinished := path + ".new"
 	if err := discard(unfinished); err != nil {
 		return "", fmt.Errorf("cannot restore %q: %w", backup, err)
@@ -116,7 +124,12 @@ func Restore(ctx context.Context, l *Lock, backup string, carry func(was *View, 
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("cannot restore %q: %w", backup, err), discard(unfinished))
 	}
-	before, err = setAside(path)
+	if exists(path) {
+		err = os.Rename(path, path+leaving)
+	}
+	if err == nil {
+		before, err = leave(path)
+	}
 	if err != nil {
 		return before, fmt.Errorf("cannot put the present store aside: %w", err)
 	}
@@ -129,7 +142,7 @@ func carryOver(ctx context.Context, l *Lock, unfinished string, carry func(was *
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
+	defer func() { err = errors.Join(err, closeAlone(pool, unfinished)) }()
 	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -167,31 +180,30 @@ func present(ctx context.Context, l *Lock) *Reader {
 	return r
 }
 
-// setAside gives the present store another name, and returns it; "": there is none. The
-// database goes first: without its log it is an older one, and a log without its database
-// would be applied to the next. A kill between the two leaves no store, and the log for the
-// next call.
-func setAside(path string) (before string, err error) {
-	n := 0
-	name := func() string { return fmt.Sprintf("%s.before-restore-%d", path, n) }
-	for n = 1; exists(name()); n++ {
-	}
-	if exists(path) {
-		if err := os.Rename(path, name()); err != nil {
-			return "", err
-		}
-	} else {
-		n--
+// leaving ends the name of a store that is being put aside: it is there no more, and its log
+// may be. The database goes first: without its log it is an older one, and a log without its
+// database would be applied to the next.
+const leaving = ".before-restore"
+
+// leave gives a store that is leaving its last name, and returns it, with its log; "": none is.
+// A log whose database was removed by others gets a name of its own.
+func leave(path string) (before string, err error) {
+	n := 1
+	name := func() string { return fmt.Sprintf("%s%s-%d", path, leaving, n) }
+	for ; exists(name()); n++ {
 	}
 	if exists(path + "-wal") {
 		if err := os.Rename(path+"-wal", name()+"-wal"); err != nil {
-			return name(), err
+			return "", err
 		}
 	}
-	if n == 0 {
-		return "", discard(path)
+	if exists(path + leaving) {
+		before = name()
+		if err := os.Rename(path+leaving, before); err != nil {
+			return "", err
+		}
 	}
-	return name(), discard(path)
+	return before, discard(path)
 }
 
 // Exists reports whether a fleet has a store: a run has begun, or a command had to write.
@@ -227,21 +239,22 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// copyWhole checks a backup and copies it.
+// copyWhole copies a backup and checks the copy. A log beside it belongs to it: that of a
+// store which was put aside after a kill has what was done last.
 func copyWhole(ctx context.Context, backup, to string) (err error) {
-	if _, err := os.Stat(backup); err != nil {
+	if err := copyFile(backup, to); err != nil {
 		return err
 	}
-	abs, err := filepath.Abs(backup)
+	if exists(backup + "-wal") {
+		if err := copyFile(backup+"-wal", to+"-wal"); err != nil {
+			return err
+		}
+	}
+	pool, err := sql.Open("sqlite", dsn(to, "rw"))
 	if err != nil {
 		return err
 	}
-	// immutable: no log beside it is looked at, and nothing is made there.
-	pool, err := sql.Open("sqlite", dsn(abs, "ro")+"&immutable=1")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
+	defer func() { err = errors.Join(err, closeAlone(pool, to)) }()
 	var said string
 	var version int
 	if err := pool.QueryRowContext(ctx, `SELECT version FROM store`).Scan(&version); err != nil {
@@ -253,8 +266,30 @@ func copyWhole(ctx context.Context, backup, to string) (err error) {
 	if err := pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil || said != "ok" {
 		return errors.Join(&DamagedError{cause{backup, errors.New(said)}}, err)
 	}
-	if _, err := pool.ExecContext(ctx, `VACUUM INTO $1`, to); err != nil {
+	return nil
+}
+
+// closeAlone closes a database that nobody else has open. Whoever closes it last brings its log
+// into it, and SQLite does not say if that fails.
+func closeAlone(pool *sql.DB, path string) error {
+	err := pool.Close()
+	if err == nil && exists(path+"-wal") {
+		err = errors.New("its log cannot be brought into it")
+	}
+	return err
+}
+
+// copyFile copies a file that nobody writes meanwhile.
+func copyFile(from, to string) error {
+	in, err := durable.OpenFile(from, os.O_RDONLY)
+	if err != nil {
 		return err
 	}
-	return os.Chmod(to, 0o600)
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

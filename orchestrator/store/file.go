@@ -139,6 +139,9 @@ func putInPlace(unfinished, path string) error {
 	if err == nil {
 		err = in.Rename(filepath.Base(unfinished), filepath.Base(path))
 	}
+	if err == nil {
+		err = in.Sync()
+	}
 	if err = errors.Join(err, in.Close()); err != nil {
 		return fmt.Errorf("cannot put the store in its place: %w", err)
 	}

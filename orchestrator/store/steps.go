@@ -66,11 +66,13 @@ func Migrate(ctx context.Context, l *Lock) (from int, err error) {
 		return 0, err
 	}
 	from = r.version
+	backup := ""
 	switch {
 	case from > Version:
 		err = &VersionError{Path: r.path, Has: from, Wants: Version}
-	case from < Version:
-		err = r.Backup(ctx, fmt.Sprintf("%s.before-%d-%s", r.path, Version, time.Now().UTC().Format("20060102T150405Z")))
+	case from < Version: // it may have been tried a moment ago
+		backup = fmt.Sprintf("%s.before-%d-%s", r.path, Version, time.Now().UTC().Format("20060102T150405.000Z"))
+		err = r.Backup(ctx, backup)
 	}
 	if err = errors.Join(err, r.Close()); err != nil || from == Version {
 		return from, err
@@ -88,6 +90,8 @@ func Migrate(ctx context.Context, l *Lock) (from int, err error) {
 	defer func() { _ = tx.Rollback() }()
 	if err = bring(ctx, tx); err == nil {
 		err = tx.Commit()
+	} else {
+		err = errors.Join(err, discard(backup)) // each try makes one
 	}
 	if err != nil {
 		return from, fmt.Errorf("cannot migrate the store %q from version %d to %d: %w", path, from, Version, classify(path, err))

@@ -184,7 +184,7 @@ func Create(ctx context.Context, l *Lock) (err error) {
 		return fmt.Errorf("cannot make the store %q: %w", path, err)
 	}
 	defer func() {
-		err = errors.Join(err, pool.Close())
+		err = errors.Join(err, closeAlone(pool, unfinished))
 		if err != nil {
 			err = errors.Join(fmt.Errorf("cannot make the store %q: %w", path, err), discard(unfinished))
 			return

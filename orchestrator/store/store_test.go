@@ -16,20 +16,25 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // envWrite has the test's own program write as a process of its own that is killed.
 const envWrite = "HEARTBEAT_TEST_STORE"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(envWrite); dir != "" {
-		writeUntilKilled(dir)
+	for name, program := range programs {
+		if of := os.Getenv(name); of != "" {
+			program(of)
+		}
 	}
-	if what := os.Getenv(envHold); what != "" {
-		holdUntilEOF(what)
-	}
-	os.Exit(m.Run())
+	os.Exit(testbed.Run(m))
 }
+
+// programs are what the test's own program is instead of the tests, by the variable that says
+// so, with its value.
+var programs = map[string]func(of string){envWrite: writeUntilKilled, envHold: holdUntilEOF}
 
 // start is a time at which something begins.
 var start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)

@@ -16,7 +16,8 @@ type call struct {
 }
 
 // changing are the calls that count. Go's standard library uses the *at forms
-// only, on every architecture.
+// only, on every architecture; SQLite, which is translated from C, the older ones, too, where
+// there are any (olderCalls).
 var changing = map[uint64]call{
 	unix.SYS_OPENAT:     {name: "openat"}, // with O_CREAT or O_TRUNC
 	unix.SYS_WRITE:      {"write", true},  // except to eventfds
@@ -39,11 +40,14 @@ var changing = map[uint64]call{
 	unix.SYS_EXIT_GROUP: {name: "exit_group"},
 }
 
+// opening are the calls that open a file, and which argument has the flags.
+var opening = map[uint64]int{unix.SYS_OPENAT: 2}
+
 // describe returns the call as Outcome.Calls has it; "" when it changes
 // nothing.
 func describe(pid int, nr uint64, args [6]uint64) string {
 	c, ok := changing[nr]
-	if !ok || nr == unix.SYS_OPENAT && args[2]&(unix.O_CREAT|unix.O_TRUNC) == 0 {
+	if flags, opens := opening[nr]; !ok || opens && args[flags]&(unix.O_CREAT|unix.O_TRUNC) == 0 {
 		return ""
 	}
 	if !c.fd {

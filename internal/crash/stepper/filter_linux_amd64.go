@@ -75,13 +75,31 @@ func (r *run) inject(regs unix.PtraceRegs, nr uint64, args ...uint64) (result in
 
 // Where struct seccomp_data has what the filter looks at.
 const (
-	dataCall  = 0
-	dataArch  = 4
-	dataFlags = 16 + 2*8 // openat's third argument
+	dataCall = 0
+	dataArch = 4
+	dataArgs = 16
 )
 
-// filterProgram is the filter: changing, and of openat what makes or empties a
-// file.
+// olderCalls are those that amd64 has beside the *at forms.
+func init() {
+	for nr, name := range map[uint64]string{unix.SYS_OPEN: "open", unix.SYS_UNLINK: "unlink", unix.SYS_RENAME: "rename", unix.SYS_MKDIR: "mkdir"} {
+		changing[nr] = call{name: name}
+	}
+	opening[unix.SYS_OPEN] = 1
+}
+
+// refuse has the call at which a thread stands fail.
+func refuse(tid int, errno unix.Errno) error {
+	var regs unix.PtraceRegs
+	if err := unix.PtraceGetRegs(tid, &regs); err != nil {
+		return err
+	}
+	regs.Orig_rax, regs.Rax = ^uint64(0), uint64(-int64(errno))
+	return unix.PtraceSetRegs(tid, &regs)
+}
+
+// filterProgram is the filter: changing, and of what opens a file that which makes or empties
+// one.
 func filterProgram() []unix.SockFilter {
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
@@ -98,11 +116,13 @@ func filterProgram() []unix.SockFilter {
 		load(dataCall),
 	}
 	for nr := range changing {
-		if nr != unix.SYS_OPENAT {
+		if _, opens := opening[nr]; !opens {
 			program = append(program, unless(unix.BPF_JEQ, uint32(nr)), end(stop))
 		}
 	}
-	return append(program,
-		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_OPENAT, Jt: 1}, end(goOn),
-		load(dataFlags), unless(unix.BPF_JSET, unix.O_CREAT|unix.O_TRUNC), end(stop), end(goOn))
+	for nr, flags := range opening {
+		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(nr), Jf: 4},
+			load(dataArgs+8*uint32(flags)), unless(unix.BPF_JSET, unix.O_CREAT|unix.O_TRUNC), end(stop), end(goOn))
+	}
+	return append(program, end(goOn))
 }

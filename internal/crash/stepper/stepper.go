@@ -29,7 +29,7 @@ type Outcome struct {
 	Status         int
 	Stdout, Stderr string
 	// Calls are the calls that change something, in order, as "NAME" or "NAME
-	// FILE"; the last one was not carried out when Killed is true.
+	// FILE"; the last one was not carried out when Killed is true (Fail: the chosen one).
 	Calls  []string
 	Killed bool
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -28,6 +29,13 @@ func Run(p Program, killAt int) (Outcome, error) {
 // whether it came to that.
 func Interrupt(p Program, signal syscall.Signal, at int) (Outcome, error) {
 	return step(p, run{at: at, signal: signal, every: true})
+}
+
+// Fail runs p until it ends, and has its at-th call that changes something fail with an error;
+// with lasts all that follow, too, as those of a disk that stays full. What it writes to its
+// stdout and stderr does not fail. Outcome.Killed says whether it came to that.
+func Fail(p Program, at int, errno syscall.Errno, lasts bool) (Outcome, error) {
+	return step(p, run{at: at, errno: errno, lasts: lasts})
 }
 
 func step(p Program, r run) (Outcome, error) {
@@ -73,8 +81,10 @@ type run struct {
 	pid    int
 	at     int            // which call to send the signal before
 	signal syscall.Signal // SIGKILL: the call is not carried out
-	every  bool           // calls that change nothing count, too
-	forks  bool           // it starts others, which are not traced
+	errno  syscall.Errno  // what the call fails with, and with lasts all after it; 0: it is killed
+	lasts  bool
+	every  bool // calls that change nothing count, too
+	forks  bool // it starts others, which are not traced
 	count  int
 	known  map[int]bool // :: thread → it has stopped once
 	calls  []string
@@ -211,20 +221,26 @@ func (r *run) atCall(tid int) error {
 		return nil
 	case errno != 0:
 		return fmt.Errorf("%w: PTRACE_GET_SYSCALL_INFO: %v", ErrUnavailable, errno)
-	case info.op != opEntry && info.op != opSeccomp, r.killed:
+	case info.op != opEntry && info.op != opSeccomp, r.killed && !r.lasts:
 		return nil
 	}
 	name := describe(r.pid, info.nr, info.args)
+	if r.errno != 0 && (info.nr == unix.SYS_EXIT_GROUP || strings.HasPrefix(name, "write memfd:")) {
+		return nil
+	}
 	if name != "" {
 		r.calls = append(r.calls, name)
 	}
 	if name != "" || r.every {
 		r.count++
 	}
-	if name == "" && !r.every || r.count != r.at {
+	if name == "" && !r.every || r.count < r.at || r.at == 0 || r.count > r.at && !r.lasts {
 		return nil
 	}
 	r.killed = true
+	if r.errno != 0 {
+		return refuse(tid, r.errno)
+	}
 	return unix.Kill(r.pid, r.signal)
 }
 

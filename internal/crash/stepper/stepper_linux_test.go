@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"heartbeat/internal/crash/stepper"
@@ -32,10 +33,9 @@ func main() {
 }
 `
 
-// TestKillsBeforeEachCall: a program of several threads, of which the calls
-// and what each kill leaves are known.
-func TestKillsBeforeEachCall(t *testing.T) {
-	t.Parallel()
+// program builds small.
+func program(t *testing.T) string {
+	t.Helper()
 	src := t.TempDir()
 	if err := os.WriteFile(filepath.Join(src, "main.go"), []byte(small), 0o600); err != nil {
 		t.Fatal(err)
@@ -44,6 +44,14 @@ func TestKillsBeforeEachCall(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", exe, filepath.Join(src, "main.go")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return exe
+}
+
+// TestKillsBeforeEachCall: a program of several threads, of which the calls
+// and what each kill leaves are known.
+func TestKillsBeforeEachCall(t *testing.T) {
+	t.Parallel()
+	exe := program(t)
 	want := []string{"openat", "write a", "renameat", "write memfd:stepper (deleted)", "exit_group"}
 	left := []string{"", "a=", "a=1", "b=1", "b=1", "b=1"}
 	for n := range len(want) + 1 {
@@ -68,6 +76,29 @@ func TestKillsBeforeEachCall(t *testing.T) {
 		}
 		if got := listing(t, p.Dir); got != files {
 			t.Errorf("kill at %d left %q, want %q", n, got, files)
+		}
+	}
+}
+
+// TestACallFails once, or as all that follow do.
+func TestACallFails(t *testing.T) {
+	t.Parallel()
+	exe := program(t)
+	for _, c := range []struct {
+		at    int
+		lasts bool
+		left  string
+	}{{1, false, ""}, {2, false, "b="}, {3, false, "a=1"}, {2, true, "a="}, {4, true, "b=1"}} {
+		p := stepper.Program{Path: exe, Dir: t.TempDir()}
+		o, err := stepper.Fail(p, c.at, syscall.ENOSPC, c.lasts)
+		if errors.Is(err, stepper.ErrUnavailable) && os.Getenv("CI") != "true" {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := listing(t, p.Dir); got != c.left || o.Stdout != "said" || o.Status != 3 {
+			t.Errorf("call %d fails, lasts %v: left %q, want %q: %+v", c.at, c.lasts, got, c.left, o)
 		}
 	}
 }
