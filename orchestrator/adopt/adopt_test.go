@@ -67,12 +67,11 @@ func (l *lab) unbar() {
 	}
 }
 
-// TestEachFileIsTakenOnce walks all files: one that is whole, one that is there again, one that
-// is damaged.
-func TestEachFileIsTakenOnce(t *testing.T) {
-	t.Parallel()
-	files := map[string]string{"holds": "holds/a.json", "triggers": "triggers/a.json", "conversations": "conversations/a.json"} // one of a folder
-	whole := map[string]struct{ text, count string }{
+// examples are what the files of earlier versions held, by their names in all, with the
+// question that counts one row once it is taken over; of a folder files names one in it.
+func examples() (files map[string]string, whole map[string]struct{ text, count string }) {
+	files = map[string]string{"holds": "holds/a.json", "triggers": "triggers/a.json", "conversations": "conversations/a.json"} // one of a folder
+	whole = map[string]struct{ text, count string }{
 		"page/orders.json": {
 			`[{"key":"t 0-AAAAAAAAAAAAAAAAAAAAAAAAAA pause a","at":"2026-11-01T10:00:00Z","done":true,"answer":"paused"}, null]`,
 			`SELECT COUNT(*) FROM orders WHERE token = 't' AND what = 'pause a' AND done = 1 AND answer = 'paused'`,
@@ -141,6 +140,14 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 			`SELECT COUNT(*) FROM accounts WHERE account = 'login abc' AND until = 1793527200000 AND since = until - 3600000 AND source = 'status-line' AND reason = 'why' AND five_hour_used = 100 AND five_hour_resets = until AND seven_day_resets = 0`,
 		},
 	}
+	return files, whole
+}
+
+// TestEachFileIsTakenOnce walks all files: one that is whole, one that is there again, one that
+// is damaged.
+func TestEachFileIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	files, whole := examples()
 	for _, o := range all {
 		t.Run(o.file, func(t *testing.T) {
 			t.Parallel()
