@@ -255,6 +255,30 @@ func TestPauseBeforeARun(t *testing.T) {
 	}
 }
 
+// TestAnOldFleetIsResumedBeforeItsFirstRun: of a fleet of an earlier version, whose pauses were
+// in a file, resume said that nothing ran it.
+func TestAnOldFleetIsResumedBeforeItsFirstRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.put("agents/triage/README", "")
+	w.put("state/fleet/paused.json", `{"since":{"triage":"2026-01-01T00:00:00Z"}}`)
+	w.put("state/fleet/holds/triage.json", `{"since":"2026-01-01T00:00:00Z","why":"4 failures"}`)
+	if out := w.ok("resume", "triage"); out != "triage: no longer paused; resumed; the next run starts it\n" && out != "triage: resumed; the next run starts it\n" {
+		t.Errorf("resume: %s", out)
+	}
+	for _, name := range []string{"paused.json", "holds/triage.json"} {
+		if w.get("state/fleet/before-store/"+name) == "" {
+			t.Errorf("%s is not kept", name)
+		}
+	}
+	w.ok("send", "triage", "hello")
+	w.run("run", "--once")
+	if a := w.agent("triage"); a.Acknowledged != 1 {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestAnIDThatWasAcceptedWithAnotherText: send said that it is accepted already, and
 // the other prompt was gone without a word.
 func TestAnIDThatWasAcceptedWithAnotherText(t *testing.T) {

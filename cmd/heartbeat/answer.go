@@ -20,7 +20,6 @@ import (
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
-	"heartbeat/orchestrator/store"
 )
 
 type answerCmd struct {
@@ -107,7 +106,7 @@ func (a *app) noteAnswer(ctx context.Context, f *config.Fleet, agent, text strin
 		return err
 	}
 	dir, err := owner.StateDir(f)
-	if err != nil || !store.Exists(dir) {
+	if err != nil || !adopt.Remembers(dir) {
 		return err
 	}
 	return adopt.Note(ctx, dir, journal.Event{At: time.Now(), Agent: agent, Kind: journal.Answered, Reason: foreign.Text(text)})

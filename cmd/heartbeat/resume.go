@@ -6,11 +6,11 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
-	"heartbeat/orchestrator/store"
 )
 
 type resumeCmd struct {
@@ -78,7 +78,7 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 	ask := func(ctx context.Context) ([]status.AgentState, error) { return client.Resume(ctx, names...) }
 	states, err := toRunOrNext(ctx, a, ask, func() ([]status.AgentState, error) {
 		stateDir, err := owner.StateDir(f)
-		if err != nil || !store.Exists(stateDir) { // it never ran
+		if err != nil || !adopt.Remembers(stateDir) { // it never ran
 			return nil, cmp.Or(err, control.ErrNotRunning)
 		}
 		return orchestrator.ResumeStopped(f, stateDir, names...)
@@ -101,7 +101,7 @@ func (c resumeCmd) ofTrigger(ctx context.Context, a *app, f *config.Fleet, clien
 	}
 	states, err := toRunOrNext(ctx, a, ask, func() ([]status.AgentState, error) {
 		stateDir, err := owner.StateDir(f)
-		if err != nil || !store.Exists(stateDir) { // it never ran
+		if err != nil || !adopt.Remembers(stateDir) { // it never ran
 			return nil, cmp.Or(err, control.ErrNotRunning)
 		}
 		return orchestrator.ResumeTriggerStopped(f, stateDir, c.Agents[0], c.Trigger)

@@ -128,6 +128,18 @@ func Note(ctx context.Context, stateDir string, events ...journal.Event) error {
 	return err
 }
 
+// Remembers reports whether a fleet remembers anything: it has a store, or files of an earlier
+// version that Open, Use, Act and Note take over.
+func Remembers(stateDir string) bool {
+	if store.Exists(stateDir) {
+		return true
+	}
+	return slices.ContainsFunc(all, func(o old) bool {
+		_, err := os.Lstat(filepath.Join(stateDir, o.file))
+		return err == nil
+	})
+}
+
 // All takes over what is there. What is damaged is moved, too, and told. From then on no run of
 // a version that keeps files begins.
 func All(ctx context.Context, s *store.Store, log *slog.Logger) error {
