@@ -128,18 +128,6 @@ func Note(ctx context.Context, stateDir string, events ...journal.Event) error {
 	return err
 }
 
-// Remembers reports whether a fleet remembers anything: it has a store, or files of an earlier
-// version that Open, Use, Act and Note take over.
-func Remembers(stateDir string) bool {
-	if store.Exists(stateDir) {
-		return true
-	}
-	return slices.ContainsFunc(all, func(o old) bool {
-		_, err := os.Lstat(filepath.Join(stateDir, o.file))
-		return err == nil
-	})
-}
-
 // All takes over what is there. What is damaged is moved, too, and told. From then on no run of
 // a version that keeps files begins.
 func All(ctx context.Context, s *store.Store, log *slog.Logger) error {
@@ -164,6 +152,9 @@ func Waits(stateDir string) bool {
 		return err == nil
 	})
 }
+
+// Remembers reports whether a fleet has a store, or will once Open, Use, Act or Note is called.
+func Remembers(stateDir string) bool { return store.Exists(stateDir) || Waits(stateDir) }
 
 // errDamaged means that a file does not hold what was written there.
 var errDamaged = errors.New("it is damaged")
