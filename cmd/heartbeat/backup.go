@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"heartbeat/orchestrator/owner"
@@ -84,7 +85,8 @@ func (restoreCmd) Help() string {
 is checked before anything is changed, and stays as it is. What was there stays beside
 it, under the name that is printed. What happened since the backup was made is not in the
 journal then, and what was ordered by the page since may be ordered again. Tokens of the
-page stay as they are now: what was revoked is not good again.
+page stay as they are now: what was revoked is not good again. The rows of each table that
+go and come back are counted; one that has changed does both.
 
 Examples:
 
@@ -97,6 +99,10 @@ type restored struct {
 	File   string `json:"file"`
 	Store  string `json:"store"`
 	Before string `json:"before,omitempty"` // what was there
+	// Written is when the backup was, by its file.
+	Written time.Time `json:"written"`
+	// Differences is what went back.
+	Differences []store.Difference `json:"differences"`
 }
 
 // restoreWait is how long a command that writes the store just then is waited for.
@@ -117,10 +123,19 @@ func (c restoreCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot restore a backup: %w", err)
 	}
+	info, err := os.Stat(c.File)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot restore a backup: %w", err), lock.Release())
+	}
+	r := restored{File: c.File, Store: filepath.Join(dir, store.Name), Written: info.ModTime(), Differences: []store.Difference{}}
 	unknown := false
-	before, err := store.Restore(ctx, lock, c.File, func(was *store.View, c *store.Change) error {
+	r.Before, err = store.Restore(ctx, lock, c.File, func(was *store.View, c *store.Change) error {
 		unknown = was == nil
-		return access.Carry(was, c, time.Now())
+		err := access.Carry(was, c, time.Now())
+		if err == nil && was != nil {
+			r.Differences, err = store.Differences(was, &c.View)
+		}
+		return err
 	})
 	if err = errors.Join(err, lock.Release()); err != nil {
 		return nil, err
@@ -128,9 +143,17 @@ func (c restoreCmd) run(ctx context.Context, a *app) (result, error) {
 	if unknown {
 		a.warn("what was revoked since the backup was made is not known, so nobody has a token of the page any more: " + a.ours() + " page link makes a link for one")
 	}
-	return restored{File: c.File, Store: filepath.Join(dir, store.Name), Before: before}, nil
+	return r, nil
 }
 
 func (r restored) text(p *page) {
-	p.printf("restored %s from %s; what was there is %s\n", r.Store, r.File, cmp.Or(r.Before, "nothing"))
+	p.printf("restored %s from %s, written %s\n", r.Store, r.File, r.Written.Local().Format(time.DateTime))
+	if len(r.Differences) > 0 {
+		var rows [][]cell
+		for _, d := range r.Differences {
+			rows = append(rows, []cell{{text: d.Table}, {text: strconv.Itoa(d.Gone)}, {text: strconv.Itoa(d.Back)}})
+		}
+		p.table([]string{"TABLE", "GONE", "BACK"}, rows)
+	}
+	p.printf("what was there is %s\n", cmp.Or(r.Before, "nothing"))
 }

@@ -48,6 +48,9 @@ func TestABackupIsRestored(t *testing.T) {
 	if strings.Contains(w.ok("events"), paused) || !strings.Contains(out, ".before-restore-1") {
 		t.Errorf("%s%s", out, w.ok("events"))
 	}
+	if plain := strings.Join(strings.Fields(out), " "); !strings.Contains(plain, ", written 20") || !strings.Contains(plain, " TABLE GONE BACK ") || !strings.Contains(plain, " pauses 1 0 ") {
+		t.Errorf("what goes back is not said:\n%s", out)
+	}
 	w.ok("restore", strings.TrimSpace(out[strings.LastIndex(out, " ")+1:]))
 	if !strings.Contains(w.ok("events"), paused) {
 		t.Errorf("and back:\n%s", w.ok("events"))

@@ -1,15 +1,16 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"heartbeat/hook/durable"
@@ -87,7 +88,11 @@ func (s *Store) KeepBackups(ctx context.Context, now time.Time) (after time.Dura
 			return daily - age, nil
 		}
 	}
-	if err := cmp.Or(s.Verify(ctx), s.Backup(ctx, to)); err != nil {
+	err = s.Verify(ctx)
+	if err == nil {
+		err = s.Backup(ctx, to)
+	}
+	if err != nil {
 		return daily, err
 	}
 	for _, old := range names[:max(0, len(names)+1-kept)] {
@@ -135,6 +140,68 @@ func Restore(ctx context.Context, l *Lock, backup string, carry func(was *View, 
 	}
 	return before, putInPlace(unfinished, path)
 }
+
+// Difference is how two stores differ in a table.
+type Difference struct {
+	Table string `json:"table"`
+	// Gone counts rows that only the former has, Back those that only the latter has: a row
+	// that was changed counts as both.
+	Gone int `json:"gone"`
+	Back int `json:"back"`
+}
+
+// Differences compares what stores of this program's version remember, without what they say
+// of themselves. Tables without a difference are left out.
+func Differences(was, is *View) (all []Difference, err error) {
+	var tables []string
+	err = is.Each(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'store' ORDER BY name`, nil, func(scan Scan) error {
+		tables = append(tables, "")
+		return scan(&tables[len(tables)-1])
+	})
+	for _, table := range tables {
+		left := map[uint64]int{} // rows of the former, by their hashes, that the latter has not
+		d := Difference{Table: table}
+		if err == nil {
+			err = was.eachRow(table, func(row uint64) { left[row]++; d.Gone++ })
+		}
+		if err == nil {
+			err = is.eachRow(table, func(row uint64) {
+				if left[row] > 0 {
+					left[row]--
+					d.Gone--
+				} else {
+					d.Back++
+				}
+			})
+		}
+		if d.Gone+d.Back > 0 {
+			all = append(all, d)
+		}
+	}
+	return all, err
+}
+
+// eachRow gives the hash of each row of a table to take.
+func (v *View) eachRow(table string, take func(row uint64)) error {
+	var columns []string
+	err := v.Each(`SELECT name FROM pragma_table_info($1)`, []any{table}, func(scan Scan) error {
+		var name string
+		err := scan(&name)
+		columns = append(columns, `quote("`+name+`")`)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return v.Each(`SELECT `+strings.Join(columns, ` || ',' || `)+` FROM "`+table+`"`, nil, func(scan Scan) error {
+		var row sql.RawBytes
+		err := scan(&row)
+		take(maphash.Bytes(rowSeed, row))
+		return err
+	})
+}
+
+var rowSeed = maphash.MakeSeed()
 
 // carryOver has carry change a database that nobody has open.
 func carryOver(ctx context.Context, l *Lock, unfinished string, carry func(was *View, c *Change) error) (err error) {
