@@ -37,6 +37,15 @@ func readOnly(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && st.Flags&unix.MNT_RDONLY != 0
 }
 
+// roomIn is how many bytes are free for this user where a folder is.
+func roomIn(dir string) (free uint64, onDisk bool) {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return 0, false
+	}
+	return st.Bavail * uint64(st.Bsize), true
+}
+
 // lockedBy is not looked for here.
 func lockedBy(string, span) []int { return nil }
 

@@ -34,6 +34,16 @@ func readOnly(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && st.Flags&unix.ST_RDONLY != 0
 }
 
+// roomIn is how many bytes are free for this user where a folder is, and whether that is no
+// file system in memory.
+func roomIn(dir string) (free uint64, onDisk bool) {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return 0, false
+	}
+	return st.Bavail * uint64(st.Bsize), st.Type != unix.TMPFS_MAGIC
+}
+
 // lockedBy are the processes that have a part of the index of a store's log locked, as far as
 // the system tells.
 func lockedBy(path string, of span) []int { return flock.Lockers(path+"-shm", of.from, of.to) }

@@ -23,6 +23,7 @@ const (
 	Disk     Kind = "disk"      // the system refuses to read or write it
 	ReadOnly Kind = "read-only" // nobody, or not this user, may write it
 	Full     Kind = "full"      // no space is left
+	Reserve  Kind = "reserve"   // no space is left but what was kept free for that
 	Locked   Kind = "locked"    // another process writes it
 	Long     Kind = "log"       // its log only grows, because somebody reads without end
 )

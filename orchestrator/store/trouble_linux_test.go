@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heartbeat/internal/crash/disk"
 )
 
 // mounted is a file system of its own, in memory, of so many MB; it skips where none can be
@@ -64,6 +66,69 @@ func TestAFullDiskIsTold(t *testing.T) {
 	}
 	has(t, s, Full, false) // without a change of anybody
 	if err := s.Write(t.Context(), add(1)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAFullDiskLeavesAReserve: the first change that finds no room frees the ballast, and
+// changes are made again, as is told; the ballast comes back with the room.
+func TestAFullDiskLeavesAReserve(t *testing.T) {
+	t.Parallel()
+	kind := disk.Kinds[0]
+	template := kind.Template(t)
+	m, err := kind.Mount(t, template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Unmount(t)
+	dir := filepath.Join(m.Dir, "fleet")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := take(t, dir)
+	if err := Create(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	s := opened(t, l)
+	s.ballast = 2 << 20
+	if err := s.load(); err != nil || !exists(filepath.Join(dir, Ballast)) {
+		t.Fatalf("no ballast: %v", err)
+	}
+	fill := filepath.Join(m.Dir, "fill")
+	_ = exec.CommandContext(t.Context(), "dd", "if=/dev/zero", "of="+fill, "bs=4k", "status=none").Run() // until nothing is left
+	refused, made := 0, 0
+	for n := range 1000 {
+		err := s.Write(t.Context(), add(n))
+		switch _, full := errors.AsType[*FullError](err); {
+		case full:
+			refused++
+		case err != nil:
+			t.Fatal(err)
+		default:
+			made++
+		}
+		if refused > 0 && made > n/2 && made > 50 {
+			break
+		}
+	}
+	if refused != 1 || made < 50 {
+		t.Errorf("%d changes were refused, %d made: want one, and then many", refused, made)
+	}
+	if is := has(t, s, Reserve, true); !strings.Contains(is.Do, "make room") {
+		t.Errorf("%+v", is)
+	}
+	if exists(filepath.Join(dir, Ballast)) {
+		t.Error("the ballast is still there")
+	}
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	watched(t, s)
+	has(t, s, Reserve, false)
+	if !exists(filepath.Join(dir, Ballast)) {
+		t.Error("the ballast has not come back")
+	}
+	if err := errors.Join(s.Check(t.Context()), s.Close(), l.Release()); err != nil { // before it is unmounted
 		t.Error(err)
 	}
 }

@@ -120,6 +120,7 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger) error {
 			}
 		})
 	}
+	var loaded time.Time
 	trying := make(chan struct{}, 1)
 	told := map[Kind]Trouble{}
 	every := time.NewTicker(watchEvery)
@@ -129,6 +130,12 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger) error {
 		told = tell(log, told, s.Troubles())
 		if lost != nil {
 			return lost
+		}
+		if now := time.Now(); now.Sub(loaded) >= ballastEvery {
+			loaded = now
+			if err := s.load(); err != nil {
+				log.Warn("the store has no reserve for a disk that is full", "err", err)
+			}
 		}
 		if s.mayTryAgain(time.Now()) {
 			select {

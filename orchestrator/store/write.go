@@ -21,6 +21,8 @@ type Store struct {
 	health health
 	// longLog is from which size on the log is a trouble.
 	longLog int64
+	// ballast is how long that is, in bytes.
+	ballast int64
 	asked   chan *request
 	ended   chan struct{} // closed when the writer has gone
 	once    sync.Once
@@ -55,7 +57,7 @@ func Open(ctx context.Context, l *Lock) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Reader: r, asked: make(chan *request, maxBatch), ended: make(chan struct{}), longLog: longLog}
+	s := &Store{Reader: r, asked: make(chan *request, maxBatch), ended: make(chan struct{}), longLog: longLog, ballast: ballastSize}
 	if err := s.connect(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -217,6 +219,9 @@ func (s *Store) commit(batch []*request) {
 	if err == nil {
 		err = s.try(batch)
 		s.health.learns(err, batch)
+		if _, full := errors.AsType[*FullError](err); full {
+			s.drop(time.Now())
+		}
 	}
 	if err == nil {
 		return
