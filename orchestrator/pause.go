@@ -90,7 +90,7 @@ func (s *Scheduler) CheckPerson(pid int) error { return person.Check(pid, s.opt.
 // toEach does something, in a word, to the agents that are named, or to none of them if one
 // is not known, or it cannot be kept, by the agents' keys.
 func (s *Scheduler) toEach(verb string, names []string, keep func(c *store.Change, key string) error, do func(*member, time.Time)) ([]status.AgentState, error) {
-	defer s.published.Flush() // `status` shows it when we return
+	defer s.tell()
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.mu.Lock()
@@ -226,7 +226,7 @@ func (s *Scheduler) ResumeTrigger(name, trigger string) ([]status.AgentState, er
 
 // toTrigger does something, in a word, to a trigger of an agent, and tells of it.
 func (s *Scheduler) toTrigger(verb, name, trigger string, e journal.Event, do func(*firing.Triggers, *config.Agent) error) ([]status.AgentState, error) {
-	defer s.published.Flush() // `status` shows it when we return
+	defer s.tell()
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.mu.Lock()

@@ -23,6 +23,15 @@ func (s *Scheduler) writeFiles() (end func()) {
 	}
 }
 
+// tell returns when readers find what was done, in the states of agents and in the journal. Who
+// did it is answered after that.
+func (s *Scheduler) tell() {
+	s.published.Flush()
+	if err := s.records.journal.Flush(); err != nil {
+		s.log.Warn(err.Error())
+	}
+}
+
 // Snapshot returns what the agents are doing now.
 func (s *Scheduler) Snapshot() []status.AgentState {
 	s.mu.Lock()

@@ -23,6 +23,7 @@ import (
 // session on, for which a persist session makes way after its turn. An error means
 // that nothing has changed.
 func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
+	defer s.tell()
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	c, err := s.change(file)

@@ -264,7 +264,7 @@ func TestAnOldFleetIsResumedBeforeItsFirstRun(t *testing.T) {
 	w.put("agents/triage/README", "")
 	w.put("state/fleet/paused.json", `{"since":{"triage":"2026-01-01T00:00:00Z"}}`)
 	w.put("state/fleet/holds/triage.json", `{"since":"2026-01-01T00:00:00Z","why":"4 failures"}`)
-	if out := w.ok("resume", "triage"); out != "triage: no longer paused; resumed; the next run starts it\n" && out != "triage: resumed; the next run starts it\n" {
+	if out := w.done("resume", "triage"); out != "triage: no longer paused; resumed; the next run starts it\n" && out != "triage: resumed; the next run starts it\n" {
 		t.Errorf("resume: %s", out)
 	}
 	for _, name := range []string{"paused.json", "holds/triage.json"} {

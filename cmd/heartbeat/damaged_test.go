@@ -11,9 +11,7 @@ import (
 // A damaged record of ours had its agent back off without a word of what to do.
 func TestADamagedRecordSaysWhatToMoveAway(t *testing.T) {
 	t.Parallel()
-	for name, pattern := range map[string]string{
-		"what was applied": "state/fleet/applied/*/applied.json", "the last conversation": "state/fleet/conversations/*.json",
-	} {
+	for name, pattern := range map[string]string{"what was applied": "state/fleet/applied/*/applied.json"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

@@ -14,12 +14,7 @@ import (
 // holds are those that the fleet's store has.
 func (w *world) holds() map[string]memory.Hold {
 	w.t.Helper()
-	r, err := store.OpenReader(w.t.Context(), filepath.Join(w.dir, "state/fleet"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer func() { _ = r.Close() }()
-	holds, err := store.Get(w.t.Context(), r, memory.ReadHolds)
+	holds, err := store.Ask(w.t.Context(), filepath.Join(w.dir, "state/fleet"), memory.ReadHolds)
 	if err != nil {
 		w.t.Fatal(err)
 	}

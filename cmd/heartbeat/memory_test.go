@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"heartbeat/orchestrator/store"
 )
 
 // TestNoFileAndNoTicketComesAgain edits a fleet's file in the ways that people
@@ -128,7 +130,11 @@ func TestATriggerThatIsNotKnownAgainIsToldBefore(t *testing.T) {
 	w.put("heartbeat.yaml", before)
 	r := w.background()
 	until(t, "it is kept which triggers these are", func() bool {
-		return slices.ContainsFunc(w.names("state/fleet/triggers"), func(name string) bool { return strings.HasSuffix(name, ".json") })
+		kept, err := store.Ask(t.Context(), filepath.Join(w.dir, "state/fleet"), func(v *store.View) (n int, err error) {
+			_, err = v.One(`SELECT COUNT(*) FROM triggers`, nil, &n)
+			return n, err
+		})
+		return err == nil && kept == 2
 	})
 	w.put("heartbeat.yaml", strings.NewReplacer("a/*", "c/*", "b/*", "d/*", "prompt: a", "prompt: c", "prompt: b", "prompt: d").Replace(before))
 	const want = "trigger watch-1 of agent triage starts over (it is not known which trigger it was before): it fires for each file that matches now"
