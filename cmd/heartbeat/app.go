@@ -15,6 +15,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/ask"
 	"heartbeat/hook/handwired"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/oldqueue"
@@ -282,8 +283,8 @@ func (a *app) whose(f *config.Fleet) (now owner.Origin, known memory.Identities,
 // elsewhere are the agents whose directories are those of another store, or agent.
 func (a *app) elsewhere(f *config.Fleet, agents []*config.Agent) []owner.Elsewhere {
 	now, known, err := a.whose(f)
-	if err != nil {
-		return nil // it is told where the store is needed
+	if err != nil || adopt.Waits(now.StateDir) {
+		return nil // it is told where the store is needed, and warnOfEarlier tells of what waits
 	}
 	return owner.Compare(agents, now, known)
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/store"
@@ -17,6 +18,8 @@ import (
 
 type backupCmd struct {
 	File string `arg:"" optional:"" help:"The file to write; it must not exist. Default: a new one in the fleet's state directory."`
+
+	AsFiles string `placeholder:"DIR" help:"Write files, as heartbeat kept them before 2026-12, into a new folder."`
 }
 
 // Help implements kong's HelpProvider.
@@ -27,10 +30,15 @@ one a day by itself. A copy by other means is damaged as long as the store is op
 "heartbeat restore FILE" puts a backup back. Queues are in the agents' directories
 (heartbeat help files).
 
+With --as-files it writes what the store holds as files for a heartbeat that knows no
+store (before 2026-12), and says how to go back to that. What that version does not
+know, such as pauses of single triggers, does not count there.
+
 Examples:
 
     heartbeat backup
-    heartbeat backup /backup/fleet-$(date +%F).db`
+    heartbeat backup /backup/fleet-$(date +%F).db
+    heartbeat backup --as-files /backup/files`
 }
 
 // backedUp is a backup that was written.
@@ -40,6 +48,9 @@ type backedUp struct {
 }
 
 func (c backupCmd) run(ctx context.Context, a *app) (result, error) {
+	if c.File != "" && c.AsFiles != "" {
+		return nil, usagef("heartbeat backup --as-files DIR", "name a file or --as-files, one of the two")
+	}
 	f, err := a.fleet()
 	if err != nil {
 		return nil, err
@@ -56,6 +67,9 @@ func (c backupCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
+	if c.AsFiles != "" {
+		return c.asFiles(ctx, r, dir)
+	}
 	to, err := filepath.Abs(c.File)
 	if c.File == "" {
 		to, err = store.NewBackup(dir, time.Now())
@@ -71,6 +85,34 @@ func (c backupCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	return backedUp{to, info.Size()}, nil
+}
+
+// fileBackup is a store that was written as files.
+type fileBackup struct {
+	Dir   string   `json:"dir"`
+	Files []string `json:"files"`
+	// Back are the commands that bring the fleet back to a version that keeps files.
+	Back []string `json:"back"`
+}
+
+func (c backupCmd) asFiles(ctx context.Context, r *store.Reader, stateDir string) (result, error) {
+	to, err := filepath.Abs(c.AsFiles)
+	if err != nil {
+		return nil, err
+	}
+	files, err := adopt.WriteFiles(ctx, r, to)
+	if err != nil {
+		return nil, err
+	}
+	return fileBackup{to, files, adopt.Back(stateDir, to)}, nil
+}
+
+func (b fileBackup) text(p *page) {
+	p.printf("wrote %s into %s\n", count(len(b.Files), "file"), b.Dir)
+	p.printf("To go back to a heartbeat that knows no store:\n")
+	for _, command := range b.Back {
+		p.printf("    %s\n", command)
+	}
 }
 
 func (b backedUp) text(p *page) { p.printf("wrote %s (%d kB)\n", b.File, (b.Bytes+1023)/1024) }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,5 +55,42 @@ func TestABackupIsRestored(t *testing.T) {
 	w.ok("restore", strings.TrimSpace(out[strings.LastIndex(out, " ")+1:]))
 	if !strings.Contains(w.ok("events"), paused) {
 		t.Errorf("and back:\n%s", w.ok("events"))
+	}
+}
+
+// TestTheWayBack: the files are those that the fleet goes on with, by the commands that are
+// named, and once more when it comes forward again.
+func TestTheWayBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.ok("apply")
+	w.done("send", "triage", "hello")
+	w.done("run", "--once")
+	w.done("pause", "triage")
+	if o := w.run("backup", "x.db", "--as-files", "files"); o.status != exitUsage {
+		t.Errorf("a file and a folder: %+v", o)
+	}
+	out := w.done("backup", "--as-files", "files")
+	if o := w.run("backup", "--as-files", "files"); o.status != exitError || !strings.Contains(o.stderr, "exists") {
+		t.Errorf("into what exists: %+v", o)
+	}
+	events := w.done("events")
+	_, commands, _ := strings.Cut(out, "    heartbeat stop\n")
+	w.shell(commands)
+	for _, name := range []string{"paused.json", "identities.json", "journal.jsonl", "usage/triage.jsonl"} {
+		if w.get("state/fleet/"+name) == "" {
+			t.Errorf("%s is empty", name)
+		}
+	}
+	if left := w.names("state/fleet"); slices.Contains(left, "heartbeat.db") || slices.Contains(left, "before-store") {
+		t.Errorf("left: %v", left)
+	}
+	w.run("run", "--once") // forward again; the agent is paused
+	if out := w.done("status"); !strings.Contains(out, "paused by a person") {
+		t.Errorf("status:\n%s", out)
+	}
+	if now := w.done("events"); !strings.HasPrefix(now, events) || !strings.Contains(events, "session") {
+		t.Errorf("events:\n%s\nbefore:\n%s", now, events)
 	}
 }

@@ -187,6 +187,7 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 	add("cancel", nil, "cancel", "quiet")
 	add("restart", nil, "restart", "quiet")
 	add("backup", nil, "backup", "backup.db")
+	add("backup-as-files", nil, "backup", "--as-files", "as-files")
 	add("stop", nil, "stop")
 	add("restore", nil, "restore", "backup.db")
 	add("unapply", nil, "unapply")

@@ -89,7 +89,7 @@ func TestAnotherStateDirectoryIsTold(t *testing.T) {
 	w.put("heartbeat.yaml", simulated)
 	w.done("run", "--once")
 	w.done("pause", "triage")
-	const says = "in another store: that in "
+	const says = "with another store: that in "
 	if o := w.run("status"); strings.Contains(o.stderr, says) {
 		t.Errorf("its own: %+v", o)
 	}

@@ -61,6 +61,7 @@ var openers = map[string]string{
 	"orchestrator/doctor/collect_queue.go": stateDir,
 	"orchestrator/doctor/denied.go":        stateDir,
 	"orchestrator/adopt/adopt.go":          stateDir,
+	"orchestrator/adopt/back.go":           stateDir,
 	"orchestrator/adopt/earlier.go":        stateDir,
 	"orchestrator/adopt/usage.go":          stateDir,
 	"orchestrator/attempts/attempts.go":    stateDir,

@@ -132,7 +132,7 @@ func Note(ctx context.Context, stateDir string, events ...journal.Event) error {
 // a version that keeps files begins.
 func All(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	for _, o := range all {
-		if o.file == barrier && isBarred(s.Dir()) {
+		if o.file == Barrier && isBarred(s.Dir()) {
 			continue
 		}
 		if err := o.adopt(ctx, s, log); err != nil {

@@ -54,7 +54,7 @@ func (l *lab) count(query string) (n int) {
 func (l *lab) is(there bool, name string) {
 	l.Helper()
 	_, err := os.Lstat(filepath.Join(l.dir, name))
-	if has := err == nil && name != barrier; has != there {
+	if has := err == nil && name != Barrier; has != there {
 		l.Errorf("%s: there: %v, want %v", name, has, there)
 	}
 }
@@ -62,7 +62,7 @@ func (l *lab) is(there bool, name string) {
 // unbar removes what keeps earlier versions from running the fleet, as a person may.
 func (l *lab) unbar() {
 	l.Helper()
-	if err := os.RemoveAll(filepath.Join(l.dir, barrier)); err != nil {
+	if err := os.RemoveAll(filepath.Join(l.dir, Barrier)); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -164,6 +164,9 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 			}
 			l.is(false, o.file)
 			l.is(true, filepath.Join(Folder, o.file))
+			if back := l.back(); back.count(w.count) != 1 || back.log.Len() > 0 {
+				t.Errorf("by the way back: not the same\n%s", &back.log)
+			}
 			l.unbar()
 			l.put(file, w.text) // an earlier version has run again
 			l.adopt()

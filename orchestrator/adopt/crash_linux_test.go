@@ -119,7 +119,7 @@ func (l *lab) whole(where string, put []string) {
 			}
 			return nil
 		})
-		if _, err := os.Lstat(filepath.Join(l.dir, name)); err == nil && name != barrier || n == 0 {
+		if _, err := os.Lstat(filepath.Join(l.dir, name)); err == nil && name != Barrier || n == 0 {
 			l.Errorf("%s: %s is still there, or gone: %d", where, name, n)
 		}
 	}

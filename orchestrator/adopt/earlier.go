@@ -12,30 +12,31 @@ import (
 	"heartbeat/hook/process"
 )
 
-// barrier is a folder in the state directory where earlier versions have the file of their
+// Barrier is a folder in the state directory where earlier versions have the file of their
 // journal. Their run opens that before all else, and ends with an error that names it; their
 // other commands that only read, and their send, go on. In it is note, which says why.
 const (
-	barrier  = "journal.jsonl"
+	Barrier  = "journal.jsonl"
 	note     = "a-newer-heartbeat-runs-this-fleet.txt"
 	noteText = `What this fleet remembers is in heartbeat.db in the folder above. Its journal was
 a file of this name; this folder stands in its place so that a heartbeat that does not know
 heartbeat.db refuses to run the fleet: it would know of no pause, no budget and no fire.
 
 Use the heartbeat that ran the fleet last, or a newer one. What the earlier version had kept
-in files is in before-store/ in the folder above, as it was then.
+in files is in before-store/ in the folder above, as it was then. The way back to it:
+heartbeat backup --as-files DIR writes what heartbeat.db holds as its files, and says what to do.
 `
 )
 
 // isBarred reports whether earlier versions cannot run the fleet.
 func isBarred(stateDir string) bool {
-	info, err := os.Lstat(filepath.Join(stateDir, barrier))
+	info, err := os.Lstat(filepath.Join(stateDir, Barrier))
 	return err == nil && info.IsDir()
 }
 
 // bar keeps earlier versions from running the fleet, durably.
 func bar(stateDir string) error {
-	if err := raise(filepath.Join(stateDir, barrier)); err != nil {
+	if err := raise(filepath.Join(stateDir, Barrier)); err != nil {
 		return fmt.Errorf("cannot keep earlier versions of heartbeat from running the fleet: %w", err)
 	}
 	return nil

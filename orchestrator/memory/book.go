@@ -151,5 +151,16 @@ func Adopt(c *store.Change, key string, all []*Memo, used map[string]int) error 
 	return m.write(c)
 }
 
+// Remembered returns what Adopt would keep to have the present memory of all agents' triggers,
+// by the agents' keys.
+func Remembered(v *store.View) (all map[string][]*Memo, used map[string]map[string]int, err error) {
+	agents, err := read(v, "", false)
+	all, used = map[string][]*Memo{}, map[string]map[string]int{}
+	for key, m := range agents {
+		all[key], used[key] = m.data.Triggers, m.data.Used
+	}
+	return all, used, err
+}
+
 // NewKey returns a key for a trigger of that name, of whose names used counts the keys.
 func NewKey(used map[string]int, name string) string { return (&remembered{Used: used}).newKey(name) }

@@ -97,14 +97,18 @@ func (e Elsewhere) String() string {
 	if e.Copied != "" {
 		return fmt.Sprintf("the directory of %s is a copy of that of agent %s: what waited in that one's queue may wait in both", who, e.Copied)
 	}
-	what := "has its pauses, budgets and history in another store"
-	if !e.exists {
-		what = "had its pauses, budgets and history in a store that cannot be found"
-	}
+	was := "was"
 	if len(e.Agents) > 1 {
-		what = "have" + what[len("has"):]
+		was = "were"
 	}
-	return fmt.Sprintf("%s %s: that in %q, of the fleet %q; this fleet has its own in %q", who, what, e.StateDir, e.File, e.now.StateDir)
+	text := fmt.Sprintf("%s %s run with ", who, was)
+	switch {
+	case e.exists:
+		return text + fmt.Sprintf("another store: that in %q, of the fleet %q; this fleet has its own in %q, which knows nothing of their pauses, budgets and fires", e.StateDir, e.File, e.now.StateDir)
+	case e.StateDir == e.now.StateDir:
+		return text + fmt.Sprintf("a store that is not in %q any more: the fleet knows nothing of their pauses, budgets and fires", e.StateDir)
+	}
+	return text + fmt.Sprintf("a store that cannot be found: that in %q, of the fleet %q; this fleet has its own in %q, which knows nothing of their pauses, budgets and fires", e.StateDir, e.File, e.now.StateDir)
 }
 
 // Advice says what to do about it.

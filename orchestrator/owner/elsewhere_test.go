@@ -39,15 +39,15 @@ func TestADirectoryNamesItsStore(t *testing.T) {
 		"an earlier version":          {Origin{File: now.File, StateDir: now.StateDir}, ""},
 		"this fleet":                  {with(now, func(o *Origin) { o.Agent = "b~2" }), ""},
 		"this fleet by its old name":  {with(now, func(o *Origin) { o.Agent, o.File = "b~2", "/old.yaml" }), ""},
-		"another fleet":               {beside, "in another store: that in " + `"` + beside.StateDir},
-		"another state directory":     {far, "in another store: that in " + `"` + far.StateDir},
+		"another fleet":               {beside, "with another store: that in " + `"` + beside.StateDir},
+		"another state directory":     {far, "with another store: that in " + `"` + far.StateDir},
 		"one beside, of another id":   {with(beside, func(o *Origin) { o.Store = "x" }), "that cannot be found"},
-		"this one, when it was lost":  {with(now, func(o *Origin) { o.Store = "x" }), "that cannot be found: that in " + `"` + now.StateDir},
+		"this one, when it was lost":  {with(now, func(o *Origin) { o.Store = "x" }), "that is not in " + `"` + now.StateDir},
 		"none":                        {with(beside, func(o *Origin) { o.StateDir = "/nowhere" }), "that cannot be found"},
 		"a word for a shell":          {with(beside, func(o *Origin) { o.StateDir = "x; rm -rf ~" }), "that cannot be found"},
 		"a copy":                      {with(now, func(o *Origin) { o.Agent = "a" }), "copy of that of agent a"},
 		"one that is no agent's":      {with(now, func(o *Origin) { o.Agent = "c" }), ""},
-		"a copy of another fleet's a": {with(beside, func(o *Origin) { o.Agent = "a" }), "in another store"},
+		"a copy of another fleet's a": {with(beside, func(o *Origin) { o.Agent = "a" }), "with another store"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

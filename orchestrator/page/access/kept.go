@@ -38,6 +38,14 @@ func Read(v *store.View, now time.Time) (l List, err error) {
 	return l, err
 }
 
+// Secrets returns what is kept, the oldest first, and the name that links have on this machine.
+func Secrets(v *store.View, now time.Time) (all []Secret, name string, err error) {
+	if all, err = kept(v, now); err == nil {
+		name, err = host(v)
+	}
+	return all, name, err
+}
+
 // kept returns what is kept, the oldest first. What a clock that was ahead has put there lasts
 // no longer than what is made when it is read.
 func kept(v *store.View, now time.Time) (all []Secret, err error) {
