@@ -89,7 +89,12 @@ func (e *LostError) Error() string {
 func (e *LostError) Unwrap() error { return e.why }
 
 // Hint says what to do.
-func (e *LostError) Hint() string { return putBack + "; then heartbeat run" }
+func (e *LostError) Hint() string {
+	if why, is := errors.AsType[typed](e.why); is {
+		return why.Hint() + "; then heartbeat run"
+	}
+	return putBack + "; then heartbeat run"
+}
 
 // cause is what SQLite says of a file.
 type cause struct {

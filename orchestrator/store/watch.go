@@ -197,7 +197,7 @@ func (s *Store) look(now time.Time) error {
 		by := others(s.path, reading)
 		h.note(Trouble{
 			Kind: Long, Since: now, Do: endOf(by, s.path),
-			Text: fmt.Sprintf("the log of the store has grown to %d MB: %s reads the store in one transaction without end", info.Size()>>20, processes(by)),
+			Text: fmt.Sprintf("the log of the store has grown to %d MB, because the store is read in one transaction without end: by %s", info.Size()>>20, processes(by)),
 		})
 	} else {
 		h.ends(Long)

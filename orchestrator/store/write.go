@@ -292,7 +292,7 @@ func (s *Store) try(batch []*request) error {
 			again = s.settle()
 		}
 		if again != nil {
-			s.lost = &LostError{s.path, again}
+			s.lost = &LostError{s.path, classify(s.path, again)}
 			return errors.Join(ErrUnknown, s.lost)
 		}
 		return fmt.Errorf("%w: %w", ErrUnknown, classify(s.path, err))
