@@ -13,6 +13,8 @@ import (
 
 	"heartbeat/hook/process"
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/notify/awaited"
+	"heartbeat/orchestrator/store"
 )
 
 // running is `heartbeat run` in the background.
@@ -247,7 +249,7 @@ func TestADirectoryThatIsClonedAgainIsTheRunsAgain(t *testing.T) {
 func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put("heartbeat.yaml", simulated)
+	w.put("heartbeat.yaml", simulated+"notify: {desk: {command: ['true']}}\n")
 	r := w.background()
 	signal := func(sig syscall.Signal) {
 		if err := r.cmd.Process.Signal(sig); err != nil {
@@ -257,7 +259,7 @@ func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
 	signal(syscall.SIGSTOP)
 	until(t, "it is stopped, as far as the system tells", func() bool { state := process.StateOf(r.cmd.Process.Pid); return state == 'T' || state == 0 })
 	asking := map[*exec.Cmd]*testbed.Output{}
-	for _, args := range [][]string{{"pause", "triage"}, {"trigger", "triage"}, {"cancel", "triage"}, {"restart", "--now", "triage"}} {
+	for _, args := range [][]string{{"pause", "triage"}, {"trigger", "triage"}, {"cancel", "triage"}, {"restart", "--now", "triage"}, {"send", "triage", "--reply-to", "desk", "nobody waits for it"}} {
 		cmd, errs := w.command(args...), &testbed.Output{}
 		cmd.Stderr, asking[cmd] = errs, errs
 		if err := cmd.Start(); err != nil {
@@ -306,6 +308,10 @@ func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
 	}
 	w.ok("pause", "triage")
 	r.stop()
+	waits, err := store.Ask(t.Context(), filepath.Join(w.dir, "state", "fleet"), awaited.All)
+	if text := w.get("agents/triage/.heartbeat/inbox.jsonl"); err != nil || len(waits) > 0 || strings.Contains(text, "nobody waits for it") {
+		t.Errorf("a prompt whose sender heard nothing was queued: %v, %v\n%s", waits, err, text)
+	}
 }
 
 func TestReloadOfARunningFleet(t *testing.T) {

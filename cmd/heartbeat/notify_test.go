@@ -127,8 +127,8 @@ func TestReplyTo(t *testing.T) {
 	if again := w.get("told.txt"); again != told {
 		t.Errorf("the next run tells it again:\n%s", again)
 	}
-	if left, _ := filepath.Glob(filepath.Join(w.dir, "state/fleet/awaited/*")); len(left) > 0 {
-		t.Errorf("somebody still waits: %q", left)
+	if left, err := store.Ask(t.Context(), filepath.Join(w.dir, "state/fleet"), awaited.All); err != nil || len(left) > 0 {
+		t.Errorf("somebody still waits: %v, %v", left, err)
 	}
 	w.ok("send", "triage", "--id", "one", "--reply-to", "desk", "how are you?") // who asks again waits for what is there
 	w.run("run", "--once")
@@ -266,9 +266,10 @@ func TestAFileWithoutATargetThatRepliesWaitForIsWarnedOf(t *testing.T) {
 	w.put("heartbeat.yaml", tellers)
 	w.ok("apply")
 	for _, target := range []string{"desk", "gone"} {
-		if err := awaited.Add(filepath.Join(w.dir, "state/fleet"), awaited.Reply{Agent: "triage", ID: "1", Target: target, At: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Write(t, filepath.Join(w.dir, "state/fleet"), func(c *store.Change) error {
+			_, err := awaited.Order{Reply: awaited.Reply{Agent: "triage", ID: "1", Target: target, At: time.Now()}}.Do(c)
+			return err
+		})
 	}
 	for _, command := range []string{"validate", "diff", "apply"} {
 		if o := w.run(command); !strings.Contains(o.stderr, "1 reply is waited for at gone, which notify: does not name") || strings.Contains(o.stderr, "desk") {

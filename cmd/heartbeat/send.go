@@ -17,9 +17,13 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/notify/awaited"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/send"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 type sendCmd struct {
@@ -107,6 +111,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	a.warnOfElsewhere(a.known, []*config.Agent{agent}, a.warn)
 	a.step("appending to " + agent.Inbox)
 	asked := c.asked(prompt)
+	asked.Await = a.await
 	if c.timed() {
 		return c.later(ctx, a, agent, asked)
 	}
@@ -159,6 +164,35 @@ func (a *app) whileStopped(s *send.Sent, err error) {
 	if m := control.MuteOf(err, time.Time{}); m != nil && m.Stopped() {
 		s.Obstacle = &status.Trouble{Agent: s.Agent, What: status.NoAnswer, Text: m.Text(time.Now()), Do: m.Do(a.ours()), Then: m.Then()}
 	}
+}
+
+// awaits changes who waits for the reply to a prompt of a fleet, and reports whether somebody did.
+func awaits(ctx context.Context, s *store.Store, o awaited.Order) (known bool, err error) {
+	err = s.Write(ctx, func(c *store.Change) error {
+		known, err = o.Do(c)
+		return err
+	})
+	return known, err
+}
+
+// await has the fleet's run change who waits for the reply to a prompt, or does it without one.
+func (a *app) await(ctx context.Context, o awaited.Order) (known bool, err error) {
+	client, err := a.clientOf(a.known)
+	if err != nil {
+		return false, err
+	}
+	ask := func(ctx context.Context) (bool, error) { return client.Await(ctx, o) }
+	return toRunOrNext(ctx, a, ask, func() (known bool, err error) {
+		dir, err := owner.Claim(a.known)
+		if err != nil {
+			return false, err
+		}
+		err = adopt.Use(ctx, dir, func(s *store.Store) error {
+			known, err = awaits(ctx, s, o)
+			return err
+		})
+		return known, err
+	})
 }
 
 // unnoticed is what is said of a prompt that is not recorded.

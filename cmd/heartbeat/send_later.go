@@ -128,7 +128,7 @@ func (c sendCmd) cancel(ctx context.Context, a *app) (result, error) {
 	id := string(c.Cancel)
 	agent, err := c.waitsFor(a, id)
 	if err == nil {
-		err = send.TakeBack(ctx, a.known, agent, id)
+		err = send.TakeBack(ctx, a.known, agent, id, a.await)
 	}
 	if errors.Is(err, later.ErrNone) {
 		drop := "inbox drop " + settings.Quote(id)

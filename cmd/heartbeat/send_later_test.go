@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // TestMoments: what a time means, also where the clocks change.
@@ -146,10 +148,9 @@ func TestATimedPromptIsProvenAndItsReplyGoesToATarget(t *testing.T) {
 	}
 	w.done("send", "triage", "--in", "1h", "--id", "back", "--reply-to", "desk", "--until-check", "false", "Mend it.")
 	w.done("send", "triage", "--cancel", "back")
-	for _, kept := range []string{"awaited", "demands/*"} {
-		if found := w.glob("state/fleet/" + kept + "/*.json"); len(found) != 1 {
-			t.Errorf("%s has %q", kept, found)
-		}
+	waits, err := store.Ask(t.Context(), filepath.Join(w.dir, "state", "fleet"), awaited.All)
+	if demands := w.glob("state/fleet/demands/*/*.json"); err != nil || len(waits) != 1 || len(demands) != 1 {
+		t.Errorf("%v wait, %v, and %q are to be passed", waits, err, demands)
 	}
 	if text := w.get("triage/.heartbeat/later/" + w.glob("triage/.heartbeat/later/*.json")[0]); strings.Contains(text, "desk") || strings.Contains(text, "wc -l") {
 		t.Errorf("the agent can write %s", text)

@@ -15,8 +15,10 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/fleetfile"
 	"heartbeat/orchestrator/lastrun"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // supervise turns signals into what a run has to do, until the returned function is
@@ -100,6 +102,7 @@ type reloading struct {
 	end  *sync.Once
 	// stopped is set once the socket has asked it to end.
 	stopped *atomic.Bool
+	store   *store.Store
 	tokens  *access.Keeper
 }
 
@@ -114,6 +117,11 @@ func (r reloading) MayAnswer(id, token string) (by string, err error) {
 // Tokens implements control.Scheduler.
 func (r reloading) Tokens(ctx context.Context, o access.Order, token string) (access.Done, error) {
 	return hand(ctx, r.Declared(), r.tokens, o, token)
+}
+
+// Await implements control.Scheduler.
+func (r reloading) Await(ctx context.Context, o awaited.Order) (known bool, err error) {
+	return awaits(ctx, r.store, o)
 }
 
 // Stop implements control.Scheduler, as the signals do that supervise turns into

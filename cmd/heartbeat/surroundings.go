@@ -159,7 +159,7 @@ func (r *surroundings) ready(ctx context.Context) {
 	a.manager.Ready()
 	r.parts.Go(func() { a.manager.Follow(r.beside, s) })
 	r.parts.Go(func() { r.past.Run(r.beside, func() []series.Depth { return depths(s) }) })
-	now := reloading{s, r.shown, r.file, new(sync.Once), &r.stopped, r.tokens}
+	now := reloading{s, r.shown, r.file, new(sync.Once), &r.stopped, r.store, r.tokens}
 	r.parts.Go(func() { r.told.Run(r.beside, now) })
 	r.parts.Go(func() { r.told.Ping(r.beside, now) })
 	r.parts.Go(func() { a.serveControl(r.beside, r.fleet, now) })

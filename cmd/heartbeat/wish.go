@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/hook/ask"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/send"
 )
 
@@ -111,6 +112,7 @@ func (r *surroundings) queue(ctx context.Context, w wishToSend) (send.Sent, erro
 		return send.Sent{}, err
 	}
 	c := sendCmd{At: flagText(w.At), In: w.In}
+	w.Asked.Await = func(ctx context.Context, o awaited.Order) (bool, error) { return awaits(ctx, r.store, o) }
 	if !c.timed() {
 		s, err := send.Prompt(ctx, f, agent, w.Asked, r.app.ours())
 		return s, refusedNow(r.app, agent, err)

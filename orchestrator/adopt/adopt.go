@@ -51,6 +51,7 @@ var all = []old{
 	{file: "holds", each: hold, lost: "why an agent is held: it is tried again"},
 	{file: "triggers", each: triggers, lost: "what the triggers of an agent have fired: they start over"},
 	{file: "conversations", each: conversation, lost: "in which conversation an agent's sessions go on: the next one begins a new one"},
+	{file: "awaited", each: waits, lost: "who waits for the reply to a prompt: it is sent to nobody"},
 	{file: "notices.json", take: notices, lost: "what people were told: they are told again what is wrong, and what was on its way to them is not sent"},
 	{file: "notices.jsonl.1", take: messages, lost: "what became of messages in the past"},
 	{file: "notices.jsonl", take: messages, lost: "what became of messages in the past"},

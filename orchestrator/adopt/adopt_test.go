@@ -70,7 +70,7 @@ func (l *lab) unbar() {
 // examples are what the files of earlier versions held, by their names in all, with the
 // question that counts one row once it is taken over; of a folder files names one in it.
 func examples() (files map[string]string, whole map[string]struct{ text, count string }) {
-	files = map[string]string{"holds": "holds/a.json", "triggers": "triggers/a.json", "conversations": "conversations/a.json"} // one of a folder
+	files = map[string]string{"awaited": "awaited/a.json", "holds": "holds/a.json", "triggers": "triggers/a.json", "conversations": "conversations/a.json"} // one of a folder
 	whole = map[string]struct{ text, count string }{
 		"page/orders.json": {
 			`[{"key":"t 0-AAAAAAAAAAAAAAAAAAAAAAAAAA pause a","at":"2026-11-01T10:00:00Z","done":true,"answer":"paused"}, null]`,
@@ -116,6 +116,10 @@ func examples() (files map[string]string, whole map[string]struct{ text, count s
 		"conversations": {
 			`{"id":"c","dir":"/agents/a","sessions":["one","two"]}`,
 			`SELECT COUNT(*) FROM conversations WHERE agent = 'a' AND id = 'c' AND dir = '/agents/a' AND session = 'two' AND before = 'one'`,
+		},
+		"awaited": {
+			`{"agent":"a","id":"x","target":"phone","at":"2026-11-01T10:00:00Z","due":"2026-11-01T11:00:00Z","before":true}`,
+			`SELECT COUNT(*) FROM awaited WHERE agent = 'a' AND prompt = 'x' AND target = 'phone' AND at = 1793527200000 AND due = at + 3600000 AND queued_before = 1`,
 		},
 		"notices.json": {
 			`{"told":{"a/held":{"Key":"a/held","Agent":"a","Kind":"held","Urgent":true,"Since":"2026-11-01T10:00:00Z","Text":"x","Do":"y","Of":"z","First":"2026-11-01T10:00:00Z","At":"2026-11-01T10:00:10Z","Reminders":2,"Gone":"2026-11-01T11:00:00Z","Returns":1,

@@ -22,6 +22,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
 	"heartbeat/ptyrun/peer"
@@ -230,6 +231,13 @@ func (c *Client) Answer(ctx context.Context, id string, yes bool, note, token st
 func (c *Client) Tokens(ctx context.Context, o access.Order, token string) (d access.Done, err error) {
 	err = c.do(ctx, http.MethodPost, "tokens", &request{Tokens: &o, Token: token}, &d)
 	return d, err
+}
+
+// Await has the run change who waits for the reply to a prompt, and reports whether somebody
+// did. With an error nobody is to rely on it.
+func (c *Client) Await(ctx context.Context, o awaited.Order) (known bool, err error) {
+	err = c.do(ctx, http.MethodPost, "await", &request{Await: &o}, &known)
+	return known, err
 }
 
 // Answered has the run write down what the queue of an agent was told.

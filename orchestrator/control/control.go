@@ -15,6 +15,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
@@ -49,6 +50,8 @@ type Scheduler interface {
 	AnswerApproval(ctx context.Context, id string, a approval.Answer) (approval.Request, error)
 	// Tokens carries out what is to be done to who may see the page, if the token allows it.
 	Tokens(ctx context.Context, o access.Order, token string) (access.Done, error)
+	// Await changes who waits for the reply to a prompt, and reports whether somebody did.
+	Await(ctx context.Context, o awaited.Order) (known bool, err error)
 	// NoteAnswered writes down what the queue of an agent was told.
 	NoteAnswered(agent string, text foreign.Text)
 	// LookLater looks for prompts that are to be sent at a time.
@@ -76,6 +79,8 @@ type request struct {
 	Text string `json:"text,omitempty"`
 	// Token proves that a person answers.
 	Token string `json:"token,omitempty"`
+	// Await says who waits for which reply.
+	Await *awaited.Order `json:"await,omitempty"`
 	// Tokens is what is to be done to who may see the page.
 	Tokens *access.Order `json:"tokens,omitempty"`
 }

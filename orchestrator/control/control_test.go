@@ -22,6 +22,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
@@ -55,6 +56,8 @@ func (f *fleet) SessionOf(int) string { return "" }
 func (f *fleet) CheckPerson(int) error { return f.nobody }
 
 func (f *fleet) MayAnswer(_, token string) (string, error) { return token, nil }
+
+func (f *fleet) Await(context.Context, awaited.Order) (bool, error) { return true, nil }
 
 func (f *fleet) Tokens(_ context.Context, o access.Order, token string) (access.Done, error) {
 	return access.Done{Secret: o.Do + token}, nil
@@ -413,7 +416,7 @@ func (f *busyFleet) Snapshot() []status.AgentState {
 // have done.
 func TestWhatSessionsMayAskFor(t *testing.T) {
 	t.Parallel()
-	forSessions := []string{"pause", "pause-trigger", "later", "trigger"}
+	forSessions := []string{"pause", "pause-trigger", "later", "trigger", "await"}
 	for _, path := range forSessions {
 		if !slices.ContainsFunc(routes, func(r route) bool { return r.path == path }) {
 			t.Errorf("there is no route %s", path)
@@ -424,7 +427,7 @@ func TestWhatSessionsMayAskFor(t *testing.T) {
 	c := await(t, dir, 1)
 	for _, r := range routes {
 		f.asked = nil
-		q := request{Agents: []string{"a"}, Trigger: "cron-1", Approval: &approval.Request{State: approval.Approved}}
+		q := request{Agents: []string{"a"}, Trigger: "cron-1", Approval: &approval.Request{State: approval.Approved}, Await: &awaited.Order{}}
 		var answer any
 		err := c.do(t.Context(), http.MethodPost, r.path, &q, &answer)
 		if may := slices.Contains(forSessions, r.path); may != (err == nil) || !may && (len(f.asked) > 0 || !strings.Contains(err.Error(), "cannot "+r.person+": a session of agent")) {

@@ -34,7 +34,7 @@ func (e *EndedError) Hint() string {
 var looks = map[string]string{
 	"status": "heartbeat status", "pause": "heartbeat status", "resume": "heartbeat status", "pause-trigger": "heartbeat status", "resume-trigger": "heartbeat status", "restart": "heartbeat events", "cancel": "heartbeat history",
 	"trigger": "heartbeat inbox", "stop": "heartbeat status", "answer-approval": "heartbeat approval list --all",
-	"answered": "heartbeat events", "tokens": "heartbeat page tokens", "later": "heartbeat next", "reload": "heartbeat events",
+	"answered": "heartbeat events", "tokens": "heartbeat page tokens", "await": "heartbeat inbox", "later": "heartbeat next", "reload": "heartbeat events",
 }
 
 // cutOff reports whether an error is that of a connection whose other end has gone.

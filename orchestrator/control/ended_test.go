@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
 )
@@ -36,6 +37,10 @@ var calls = map[string]func(ctx context.Context, c *Client) error{
 	"Answer":        func(ctx context.Context, c *Client) error { _, err := c.Answer(ctx, "x", true, "", ""); return err },
 	"Tokens": func(ctx context.Context, c *Client) error {
 		_, err := c.Tokens(ctx, access.Order{}, "")
+		return err
+	},
+	"Await": func(ctx context.Context, c *Client) error {
+		_, err := c.Await(ctx, awaited.Order{})
 		return err
 	},
 	"Answered": func(ctx context.Context, c *Client) error { return c.Answered(ctx, "a", "x") },

@@ -180,6 +180,12 @@ var routes = []route{
 		}
 		return s.Tokens(ctx, *q.Tokens, q.Token)
 	}},
+	{path: "await", do: func(ctx context.Context, s Scheduler, q request) (any, error) {
+		if q.Await == nil {
+			return nil, errors.New("cannot note who waits for the reply: the request does not say who")
+		}
+		return s.Await(ctx, *q.Await)
+	}},
 	{path: "answered", person: "answer for a queue", do: func(_ context.Context, s Scheduler, q request) (any, error) {
 		for _, agent := range q.Agents {
 			s.NoteAnswered(agent, foreign.Text(q.Text))

@@ -21,17 +21,17 @@ import (
 	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/store"
 )
 
 // letters follows the outcome of prompts: replies and dead letters. What an agent can write
 // decides only the words of a message. Who gets it is decided by the fleet's file and by the
 // state directory.
 type letters struct {
-	stateDir string
+	store    *store.Store
 	began    time.Time
 	unproven unproven
 	awaited  []awaited.Reply
-	list     durable.Stamp            // of the file that lists them
 	read     map[string]durable.Stamp // :: file → its stamp when it was last read
 	anew     map[string]bool          // :: agent → somebody new waits, and the reply may have come before
 }
@@ -67,23 +67,17 @@ type news struct {
 // mostAwaited is how long a reply is awaited.
 const mostAwaited = 30 * 24 * time.Hour
 
-// refresh reads the list of awaited replies again if it has changed.
-func (l *letters) refresh(now time.Time) error {
-	stamp := awaited.Stamp(l.stateDir)
-	if l.list.Same(stamp) {
-		return nil
-	}
-	all, err := awaited.All(l.stateDir)
+// refresh reads the list of awaited replies again.
+func (l *letters) refresh(ctx context.Context, now time.Time) error {
+	all, err := store.Get(ctx, l.store.Reader, awaited.All)
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(r awaited.Reply) bool {
-		late := now.Sub(r.From()) > mostAwaited
-		if late {
-			_ = awaited.Remove(l.stateDir, r) // tried again at the next change
-		}
-		return late
-	})
+	late := func(r awaited.Reply) bool { return now.Sub(r.From()) > mostAwaited }
+	if slices.ContainsFunc(all, late) {
+		all = slices.DeleteFunc(all, late)
+		err = l.store.Write(ctx, func(c *store.Change) error { return awaited.RemoveBefore(c, now.Add(-mostAwaited)) })
+	}
 	known := make(map[awaited.Reply]bool, len(l.awaited))
 	for _, r := range l.awaited {
 		known[r] = true
@@ -96,8 +90,8 @@ func (l *letters) refresh(now time.Time) error {
 			l.anew[r.Agent] = true
 		}
 	}
-	l.list, l.awaited = stamp, all
-	return nil
+	l.awaited = all
+	return err
 }
 
 // changed reports whether a file has changed since the last call for it.

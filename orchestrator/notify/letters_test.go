@@ -27,12 +27,21 @@ import (
 
 var asker = config.Target{Name: "asker", Tier: config.TierReplies}
 
+// changes changes who waits, as a run does, and a command without one.
+func (r *rig) changes(o awaited.Order) {
+	r.t.Helper()
+	do := func(c *store.Change) error { _, err := o.Do(c); return err }
+	if r.stop == nil {
+		storetest.Write(r.t, r.dir, do)
+	} else if err := r.store.Write(r.t.Context(), do); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // waitsFor notes that a target waits for the reply to a prompt of agent a.
 func (r *rig) waitsFor(id, target string) {
 	r.t.Helper()
-	if err := awaited.Add(r.dir, awaited.Reply{Agent: "a", ID: id, Target: target, At: time.Now()}); err != nil {
-		r.t.Fatal(err)
-	}
+	r.changes(awaited.Order{Reply: awaited.Reply{Agent: "a", ID: id, Target: target, At: time.Now()}})
 }
 
 // append adds a record to a file of agent a.
@@ -98,7 +107,7 @@ func TestWhoWaitsIsNotLeftWondering(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.expects("asker", "a has replied")
 		r.stop()
-		if left, err := awaited.All(r.dir); err != nil || len(left) > 0 {
+		if left, err := store.Ask(t.Context(), r.dir, awaited.All); err != nil || len(left) > 0 {
 			t.Errorf("%v, %v", left, err)
 		}
 	})
@@ -272,11 +281,12 @@ func BenchmarkLook(b *testing.B) {
 func TestAWaiterHasOneAgentReadAnew(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, t.TempDir(), asker)
-	l := letters{stateDir: r.dir, began: time.Now()}
+	r.store, r.stop = storetest.New(t, r.dir), func() {}
+	l := letters{store: r.store, began: time.Now()}
 	k := memo.New()
 	look := func() (reads []string) {
 		t.Helper()
-		if err := l.refresh(time.Now()); err != nil {
+		if err := l.refresh(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range r.fleet.Agents {
@@ -386,9 +396,7 @@ func TestTheReplyToATimedPromptIsWaitedForFromItsTimeOn(t *testing.T) {
 		r.start()
 		defer r.stop()
 		now := time.Now()
-		if err := awaited.Add(r.dir, awaited.Reply{Agent: "a", ID: "x", Target: "asker", At: now.Add(-40 * 24 * time.Hour), Due: now.Add(time.Hour)}); err != nil {
-			t.Fatal(err)
-		}
+		r.changes(awaited.Order{Reply: awaited.Reply{Agent: "a", ID: "x", Target: "asker", At: now.Add(-40 * 24 * time.Hour), Due: now.Add(time.Hour)}})
 		r.is("a", status.Parked, "usage limit")
 		r.replies("x", "d1", "echo")
 		r.givesUp("x", "poison")

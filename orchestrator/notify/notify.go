@@ -109,7 +109,7 @@ func New(opt Options) *Watch {
 	now := time.Now()
 	w := &Watch{
 		opt: opt, attempts: attempts.Of(opt.StateDir), began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact), full: make(chan []notice.Fact),
-		letters: letters{stateDir: opt.StateDir, began: now, unproven: unprovenOf(opt.StateDir, opt.Fleet.Agents)}, deliver: deliver.To, ping: deliver.Ping, sending: map[string]bool{},
+		letters: letters{store: opt.Store, began: now, unproven: unprovenOf(opt.StateDir, opt.Fleet.Agents)}, deliver: deliver.To, ping: deliver.Ping, sending: map[string]bool{},
 	}
 	w.file.Store(opt.Fleet)
 	return w
@@ -232,7 +232,7 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 		w.unnamed(now)
 		return
 	}
-	if err := w.letters.refresh(now); err != nil {
+	if err := w.letters.refresh(ctx, now); err != nil {
 		w.opt.Log.Warn("cannot read who waits for replies", "err", err)
 	}
 	facts := w.look(s, now)
@@ -266,10 +266,19 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 
 // forget removes replies from the list of awaited ones: their messages are saved.
 func (w *Watch) forget(done []awaited.Reply) {
-	for _, r := range done {
-		if err := awaited.Remove(w.opt.StateDir, r); err != nil {
-			w.opt.Log.Warn("cannot forget who waited for a reply", "agent", r.Agent, "id", r.ID, "err", err)
+	if len(done) == 0 {
+		return
+	}
+	err := w.opt.Store.Write(context.Background(), func(c *store.Change) error {
+		for _, r := range done {
+			if _, err := (awaited.Order{Reply: r, Ends: true}).Do(c); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		w.opt.Log.Warn("cannot forget who waited for replies", "replies", len(done), "err", err)
 	}
 }
 

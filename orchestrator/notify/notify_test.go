@@ -166,7 +166,7 @@ func (r *rig) start() {
 		return nil
 	}
 	all.Go(func() { r.watch.Ping(ctx, r) })
-	r.stop = func() { cancel(); all.Wait(); end() }
+	r.stop = func() { cancel(); all.Wait(); end(); r.stop = nil }
 }
 
 // takes returns what a target got since the last call.

@@ -106,7 +106,7 @@ func Undelivered(stateDir string, since time.Time) string {
 
 // Unnamed returns the targets that wait for replies and that the file does not name.
 func Unnamed(stateDir string, f *config.Fleet, now time.Time) ([]Owed, error) {
-	waits, err := awaited.All(stateDir)
+	waits, err := store.Ask(context.Background(), stateDir, awaited.All)
 	boxes, unread := Pending(stateDir)
 	count := map[string]int{}
 	for _, r := range waits {

@@ -13,6 +13,7 @@ import (
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // At keeps a prompt for an agent until a time. A scheduler that runs then queues it, or
@@ -27,14 +28,14 @@ func At(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, at t
 		s.ID = NewID()
 	}
 	asked.ID, asked.Idempotent, asked.Most, asked.Checked = s.ID, true, -1, asked.Until != nil
-	if there, err := s.waitsForItsTime(f, a, asked); there || err != nil {
+	if there, err := s.waitsForItsTime(ctx, a, asked); there || err != nil {
 		return s, err
 	}
 	l := asked.Letter
 	switch _, err := queue.Append(ctx, a, l); { // what the queue would refuse at that time is refused now
 	case errors.Is(err, inbox.ErrDuplicate):
 		s.Duplicate, s.At = true, time.Time{}
-		_, w, err := awaits(f, a, asked, time.Time{})
+		_, w, err := awaits(ctx, a, asked, time.Time{})
 		if err == nil {
 			s.Differs, err = w.stood(ctx, a, l)
 		}
@@ -42,25 +43,25 @@ func At(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, at t
 	case !errors.Is(err, inbox.ErrFull): // it has room for none, and says nothing else against this one
 		return s, err
 	}
-	_, w, err := awaits(f, a, asked, at)
+	_, w, err := awaits(ctx, a, asked, at)
 	if err != nil {
 		return s, err
 	}
 	ends, err := demands(f, a, l, asked.Until, at)
 	if err != nil {
-		return s, errors.Join(err, w.leaves())
+		return s, errors.Join(err, w.leaves(ctx))
 	}
 	kept, err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt, Urgent: l.Urgent, In: asked.In})
 	if errors.Is(err, later.ErrExists) { // put there a moment ago
 		if s.sameAs(kept, l); s.Differs {
-			err = w.leaves()
+			err = w.leaves(ctx)
 		} else {
 			err = nil
 		}
 		return s, errors.Join(err, ends(false))
 	}
 	if err != nil {
-		return s, errors.Join(err, ends(false), w.leaves())
+		return s, errors.Join(err, ends(false), w.leaves(ctx))
 	}
 	s.Running = lookAt(f, a, s.ID).Agent.State != status.Stopped
 	return s, nil
@@ -68,7 +69,7 @@ func At(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, at t
 
 // waitsForItsTime reports whether a prompt with the id of another one waits for its time:
 // it was accepted, and counts as if it was queued.
-func (s *Sent) waitsForItsTime(f *config.Fleet, a *config.Agent, asked Asked) (bool, error) {
+func (s *Sent) waitsForItsTime(ctx context.Context, a *config.Agent, asked Asked) (bool, error) {
 	if !asked.Idempotent || asked.ID == "" {
 		return false, nil
 	}
@@ -77,7 +78,7 @@ func (s *Sent) waitsForItsTime(f *config.Fleet, a *config.Agent, asked Asked) (b
 		return false, err
 	}
 	if s.sameAs(*before, asked.Letter); !s.Differs {
-		_, _, err = awaits(f, a, asked, before.At)
+		_, _, err = awaits(ctx, a, asked, before.At)
 	}
 	return true, err
 }
@@ -89,8 +90,8 @@ func (s *Sent) sameAs(before later.Prompt, l inbox.Letter) {
 }
 
 // TakeBack takes back a prompt that waits for its time, and forgets who waits for the reply
-// and what it had to pass. With later.ErrNone none waits.
-func TakeBack(ctx context.Context, f *config.Fleet, a *config.Agent, id string) error {
+// and what it had to pass. With later.ErrNone none waits. await is Asked.Await.
+func TakeBack(ctx context.Context, f *config.Fleet, a *config.Agent, id string, await func(context.Context, awaited.Order) (bool, error)) error {
 	if err := later.Cancel(ctx, a, id); err != nil {
 		return err
 	}
@@ -98,5 +99,12 @@ func TakeBack(ctx context.Context, f *config.Fleet, a *config.Agent, id string) 
 	if err != nil {
 		return err
 	}
-	return errors.Join(awaited.Forget(dir, a.Name, id), ledger.DropDemand(dir, a.Inbox, id))
+	all, err := store.Ask(ctx, dir, awaited.All)
+	for _, r := range all {
+		if r.Agent == a.Name && r.ID == id {
+			_, failed := await(ctx, awaited.Order{Reply: r, Ends: true})
+			err = errors.Join(err, failed)
+		}
+	}
+	return errors.Join(err, ledger.DropDemand(dir, a.Inbox, id))
 }

@@ -16,6 +16,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/status"
@@ -54,6 +55,8 @@ type Asked struct {
 	// ReplyTo is the target that gets the reply, or learns that the prompt was given
 	// up; "": nobody.
 	ReplyTo string
+	// Await changes who waits for a reply, durably, and reports whether somebody did.
+	Await func(context.Context, awaited.Order) (known bool, err error) `json:"-"`
 	// Until, if not nil, is what the prompt has to pass, instead of what its agent's
 	// have to.
 	Until *config.Until
@@ -68,7 +71,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	if err := ready(f, a, asked); err != nil {
 		return s, err
 	}
-	if there, err := s.waitsForItsTime(f, a, asked); there || err != nil {
+	if there, err := s.waitsForItsTime(ctx, a, asked); there || err != nil {
 		return s, err
 	}
 	if a.WhileDown == config.DownRefuses {
@@ -76,7 +79,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 			return s, &DownError{a.Name, a.DownText, o}
 		}
 	}
-	l, w, err := awaits(f, a, asked, time.Time{})
+	l, w, err := awaits(ctx, a, asked, time.Time{})
 	if err != nil {
 		return s, err
 	}
@@ -85,7 +88,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	}
 	ends, err := demands(f, a, l, asked.Until, time.Time{})
 	if err != nil {
-		return s, errors.Join(err, w.leaves())
+		return s, errors.Join(err, w.leaves(ctx))
 	}
 	l.Checked = asked.Until != nil
 	id, err := queue.Append(ctx, a, l)
@@ -99,7 +102,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 			return s, err
 		}
 	case err != nil:
-		return s, errors.Join(err, w.leaves())
+		return s, errors.Join(err, w.leaves(ctx))
 	}
 	if s.ID = id; !s.Duplicate {
 		l.ID = id

@@ -1,21 +1,12 @@
-// Package awaited keeps who waits for the reply to which prompt: in the state
-// directory, out of the agents' reach, because what an agent writes must not decide
-// where its words go.
+// Package awaited keeps who waits for the reply to which prompt: in the fleet's store, out of
+// the agents' reach, because what an agent writes must not decide where its words go.
 package awaited
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
-	"heartbeat/hook/durable"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
 )
 
 // Reply is one that somebody waits for: that to the prompt ID of an agent, for a
@@ -39,95 +30,47 @@ func (r Reply) From() time.Time {
 	return r.At
 }
 
-const folder = "awaited"
-
-func (r Reply) file() string {
-	sum := sha256.Sum256([]byte(r.Agent + "\x00" + r.ID + "\x00" + r.Target))
-	return hex.EncodeToString(sum[:12]) + ".json"
+// Order changes who waits: somebody does or, with Ends, does not any more.
+type Order struct {
+	Reply Reply `json:"reply"`
+	Ends  bool  `json:"ends,omitempty"`
 }
 
-// Add notes, durably, that somebody waits. The same one twice is one.
-func Add(stateDir string, r Reply) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot note who waits for the reply: %w", err)
-		}
-	}()
-	data, err := json.Marshal(r)
+// Do carries it out, and reports whether somebody waited for the reply before. The same one
+// twice is one.
+func (o Order) Do(c *store.Change) (known bool, err error) {
+	r := o.Reply
+	known, err = c.One(`SELECT at FROM awaited WHERE agent = $1 AND prompt = $2 AND target = $3`, []any{r.Agent, r.ID, r.Target}, new(int64))
+	switch {
+	case err != nil:
+	case o.Ends:
+		_, err = c.Do(`DELETE FROM awaited WHERE agent = $1 AND prompt = $2 AND target = $3`, r.Agent, r.ID, r.Target)
+	default:
+		_, err = c.Do(`INSERT INTO awaited (agent, prompt, target, at, due, queued_before) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (agent, prompt, target) DO UPDATE SET at = excluded.at, due = excluded.due, queued_before = excluded.queued_before`,
+			r.Agent, r.ID, r.Target, store.Millis(r.At), store.Millis(r.Due), r.Before)
+	}
 	if err != nil {
-		return err
+		return known, fmt.Errorf("cannot note who waits for the reply: %w", err)
 	}
-	f, err := durable.Open(stateDir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	list, err := f.MakeSub(folder)
-	if err != nil {
-		return err
-	}
-	defer list.Close()
-	if err := f.Sync(); err != nil { // the folder may be new
-		return err
-	}
-	return list.Replace(r.file(), append(data, '\n'))
+	return known, nil
 }
 
-// Waits reports whether somebody waits for the reply already.
-func Waits(stateDir string, r Reply) bool {
-	_, err := os.Lstat(filepath.Join(stateDir, folder, r.file()))
-	return err == nil
-}
-
-// Remove forgets one.
-func Remove(stateDir string, r Reply) error {
-	err := os.Remove(filepath.Join(stateDir, folder, r.file()))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+// RemoveBefore forgets those whose replies have been waited for since before a time.
+func RemoveBefore(c *store.Change, t time.Time) error {
+	_, err := c.Do(`DELETE FROM awaited WHERE at < $1 AND due < $1`, store.Millis(t))
 	return err
 }
 
-// Forget removes all who wait for the reply to a prompt.
-func Forget(stateDir, agent, id string) error {
-	all, err := All(stateDir)
-	for _, r := range all {
-		if r.Agent == agent && r.ID == id {
-			err = errors.Join(err, Remove(stateDir, r))
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("cannot forget who waits for the reply: %w", err)
-	}
-	return nil
-}
-
-// All returns those that somebody waits for, at most durable.MaxEntries; a file that
-// cannot be read is passed over.
-func All(stateDir string) ([]Reply, error) {
-	f, err := durable.Open(filepath.Join(stateDir, folder))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	names, err := f.Entries()
-	if err != nil {
-		return nil, err
-	}
-	var all []Reply
-	for _, e := range names {
+// All returns those that somebody waits for.
+func All(v *store.View) (all []Reply, err error) {
+	err = v.Each(`SELECT agent, prompt, target, at, due, queued_before FROM awaited ORDER BY agent, prompt, target`, nil, func(scan store.Scan) error {
 		var r Reply
-		if filepath.Ext(e.Name()) == ".json" && state.Load(filepath.Join(f.Path(), e.Name()), &r) == nil && r.file() == e.Name() {
-			all = append(all, r)
-		}
-	}
-	return all, nil
-}
-
-// Stamp tells whether the list has changed since it was read.
-func Stamp(stateDir string) durable.Stamp {
-	return durable.StampOf(os.Lstat(filepath.Join(stateDir, folder)))
+		var at, due int64
+		err := scan(&r.Agent, &r.ID, &r.Target, &at, &due, &r.Before)
+		r.At, r.Due = store.Time(at), store.Time(due)
+		all = append(all, r)
+		return err
+	})
+	return all, err
 }
