@@ -3,6 +3,8 @@ package adopt
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +19,7 @@ import (
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/page/access"
@@ -64,7 +67,7 @@ func Back(stateDir, dir string) []string {
 
 // back write one part of a store each; those that have nothing write no file.
 var back = []func(*store.View, *folder) error{
-	backOrders, backTokens, backEvents, backIdentities, backPauses, backHolds, backTriggers, backConversations, backNotices, backMessages, backAccounts, backUsage,
+	backOrders, backTokens, backEvents, backIdentities, backPauses, backHolds, backTriggers, backConversations, backNotices, backMessages, backAwaited, backAccounts, backUsage,
 }
 
 // folder is where files are written to.
@@ -399,6 +402,18 @@ func backMessages(v *store.View, to *folder) error {
 			return put(body)
 		})
 	})
+}
+
+// backAwaited writes a file for each reply, named by a hash of which it is.
+func backAwaited(v *store.View, to *folder) error {
+	all, err := awaited.All(v)
+	for _, r := range all {
+		if err == nil {
+			sum := sha256.Sum256([]byte(r.Agent + "\x00" + r.ID + "\x00" + r.Target))
+			err = to.json("awaited/"+hex.EncodeToString(sum[:12])+".json", r)
+		}
+	}
+	return err
 }
 
 func backAccounts(v *store.View, to *folder) error {

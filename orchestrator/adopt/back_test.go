@@ -167,6 +167,14 @@ type (
 		Why      string      `json:"why"`
 		Notices  []oldNotice `json:"notices"`
 	}
+	oldReply struct {
+		Agent  string    `json:"agent"`
+		ID     string    `json:"id"`
+		Target string    `json:"target"`
+		At     time.Time `json:"at"`
+		Due    time.Time `json:"due"`
+		Before bool      `json:"before"`
+	}
 	oldLimit struct {
 		Used   float64   `json:"used"`
 		Resets time.Time `json:"resets"`
@@ -221,6 +229,8 @@ func shapeOf(t *testing.T, file string) (shape func() any, lines bool) {
 		return func() any { return new(oldRecord) }, true
 	case "notices.jsonl":
 		return func() any { return new(oldMessage) }, true
+	case "awaited":
+		return func() any { return new(oldReply) }, false
 	case "notices.json":
 		return func() any { return new(oldNotices) }, false
 	case "identities.json":
