@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/status"
 )
 
@@ -31,7 +32,7 @@ func CollectGarbage(agents int) {
 // Then it lets turns finish within the fleet's shutdown-grace, unless EndNow is
 // called. When it returns, no session is left.
 func (s *Scheduler) Run(ctx context.Context) (*status.Summary, error) {
-	j := journal.New(s.opt.Store, s.log)
+	j := journal.New(s.opt.Store, s.log, series.NewCounter().Count)
 	defer func() {
 		if err := j.Close(); err != nil {
 			s.log.Warn(err.Error())

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -23,12 +25,12 @@ func (seriesCmd) Help() string {
 done and given up, sessions that ended, fires of triggers and how late the latest one
 was, turns, tokens (in, out, and written to the prompt cache) and cost. Rows in which
 nothing happened are left out; times without a run, about which nothing is known, are
-summed up below them (-o json lists them). A "-" under QUEUED: a run was killed before
-it had written how many were queued.
+summed up below them (-o json lists them). A "-" under QUEUED: nobody has looked how
+many were queued.
 
-Every ten minutes make a record of 76 bytes for each agent that did something. It is
-written two minutes after they end and kept for at least 400 days. "heartbeat usage"
-also reads these records where those of single entries are gone.
+Every ten minutes are a row in the fleet's store for each agent that did something, of
+some 100 bytes, which is kept for 400 days. "heartbeat usage" also reads these rows where
+the records of single entries are gone.
 
 Examples:
 
@@ -55,12 +57,20 @@ type happening struct {
 }
 
 func (c seriesCmd) run(_ context.Context, a *app) (result, error) {
-	dir, names, err := a.withPast(c.Agents, series.Agents)
+	f, _, err := a.knownAgents(c.Agents)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := owner.StateDir(f)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	past, err := series.Look(dir, names, c.Since.Time, now, series.Every(c.Every))
+	past := series.Past{Every: series.Every(c.Every).Of(now.Sub(c.Since.Time))} // of a fleet without a store
+	err = usage.Read(dir, func(v *store.View) (err error) {
+		past, err = series.Look(v, c.Agents, c.Since.Time, now, series.Every(c.Every))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +84,7 @@ func (c seriesCmd) run(_ context.Context, a *app) (result, error) {
 
 func (h happenings) text(p *page) {
 	if len(h.Points) == 0 {
-		p.linesf("nothing is recorded since %s; what happens is recorded when its ten minutes are over", h.Since.Local().Format(time.DateTime))
+		p.linesf("nothing is recorded since %s", h.Since.Local().Format(time.DateTime))
 		return
 	}
 	form := "2006-01-02 15:04"

@@ -37,7 +37,6 @@ type surroundings struct {
 	shown    *exposed
 	told     *notify.Watch
 	tale     *narrator // nil: the log tells
-	past     *series.Recorder
 	s        *orchestrator.Scheduler
 	file     *fleetfile.File
 	known    *lastrun.Keeper
@@ -59,7 +58,6 @@ func (c runCmd) surround(a *app, fleet *config.Fleet, line *progressLine) (r *su
 	if a.people {
 		r.tale = newNarrator(a, c, fleet, r.stateDir, r.shown.Doors)
 	}
-	r.past = series.NewRecorder(r.stateDir, a.log)
 	return r, nil
 }
 
@@ -103,7 +101,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.log.Warn("the run before this one did not end as it should", "how", p.Text())
 	}
 	r.parts.Go(func() { r.known.Run(r.beside) })
-	r.shown.follow(r.beside, a, r.s, a.web(fleet, r.stateDir, r.store, r.tokens, runOf(fleet, r.begin), r.past, r.s.CheckPerson, acting{r.store, a.log}.note), &r.parts)
+	r.shown.follow(r.beside, a, r.s, a.web(fleet, r.stateDir, r.store, r.tokens, runOf(fleet, r.begin), r.s.CheckPerson, acting{r.store, a.log}.note), &r.parts)
 	r.shown.serve(fleet)
 	r.file = a.fileOf(r.s, inputs, func(f *config.Fleet) {
 		r.shown.serve(f)
@@ -131,7 +129,6 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 }
 
 func (r *surroundings) observe(e journal.Event) {
-	r.past.Note(e)
 	r.shown.Observe(e)
 	r.told.Observe(e)
 	r.tale.observe(e)
@@ -158,7 +155,7 @@ func (r *surroundings) ready(ctx context.Context) {
 	}
 	a.manager.Ready()
 	r.parts.Go(func() { a.manager.Follow(r.beside, s) })
-	r.parts.Go(func() { r.past.Run(r.beside, func() []series.Depth { return depths(s) }) })
+	r.parts.Go(func() { series.NewRecorder(r.store, a.log).Run(r.beside, func() []series.Depth { return depths(s) }) })
 	now := reloading{s, r.shown, r.file, new(sync.Once), &r.stopped, r.store, r.tokens}
 	r.parts.Go(func() { r.told.Run(r.beside, now) })
 	r.parts.Go(func() { r.told.Ping(r.beside, now) })
@@ -170,6 +167,11 @@ func (r *surroundings) ready(ctx context.Context) {
 	}
 	r.parts.Go(func() { r.keepBackups(r.beside) })
 	r.parts.Go(func() { r.prune(r.beside) })
+	r.parts.Go(func() {
+		if err := adopt.Rest(r.beside, r.store, a.log); err != nil && r.beside.Err() == nil {
+			a.log.Warn(err.Error())
+		}
+	})
 	if c.WatchConfig {
 		r.parts.Go(func() { r.file.Watch(r.beside) })
 	}
@@ -194,8 +196,9 @@ const pruneEvery = time.Hour
 // prune removes from the store what is too old or too much, until ctx ends.
 func (r *surroundings) prune(ctx context.Context) {
 	for {
-		if err := usage.Prune(ctx, r.store, time.Now()); err != nil && ctx.Err() == nil {
-			r.app.log.Warn("cannot remove old records of what sessions have cost", "err", err)
+		err := errors.Join(usage.Prune(ctx, r.store, time.Now()), series.Prune(ctx, r.store, time.Now()))
+		if err != nil && ctx.Err() == nil {
+			r.app.log.Warn("cannot remove what is old from the store", "err", err)
 		}
 		if !pause(ctx, pruneEvery) {
 			return

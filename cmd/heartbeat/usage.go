@@ -32,7 +32,7 @@ by them, and then the table says so. What could not be seen is said below the ta
 
 A fleet's newest million records are kept, for 400 days at most. Where an agent's are
 gone, --by agent and --by day go on with the sums of each ten minutes, which are kept for
-400 days and more (heartbeat series); the other tables say since when they are whole.
+400 days (heartbeat series); the other tables say since when they are whole.
 
 Examples:
 
@@ -63,7 +63,6 @@ func (c usageCmd) run(_ context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	oldest := map[string]time.Time{}
 	err = usage.Read(dir, func(v *store.View) error {
 		for _, name := range names {
 			err := usage.Each(v, name, c.Since.Time, func(r usage.Record) {
@@ -71,7 +70,7 @@ func (c usageCmd) run(_ context.Context, a *app) (result, error) {
 				res.ListPrice = res.ListPrice || r.Cost > 0 && account.ID(r.Account).MaySubscribe()
 			})
 			if err == nil {
-				oldest[name], err = usage.Oldest(v, name)
+				err = res.before(v, name, table)
 			}
 			if err != nil {
 				return err
@@ -81,11 +80,6 @@ func (c usageCmd) run(_ context.Context, a *app) (result, error) {
 	})
 	if err != nil {
 		return nil, err
-	}
-	for _, name := range names {
-		if err := res.before(dir, name, oldest[name], table); err != nil {
-			return nil, err
-		}
 	}
 	if res.WholeSince.IsZero() {
 		res.Summed = false
@@ -97,12 +91,16 @@ func (c usageCmd) run(_ context.Context, a *app) (result, error) {
 
 // before adds what an agent had spent before its oldest record, by the series: whole
 // slots, as the record is of the slot that it is in.
-func (s *spending) before(dir, agent string, oldest time.Time, table *usage.Table) error {
+func (s *spending) before(v *store.View, agent string, table *usage.Table) error {
+	oldest, err := usage.Oldest(v, agent)
+	if err != nil {
+		return err
+	}
 	until := oldest.Truncate(series.Slot)
 	if oldest.IsZero() {
 		until = time.Now()
 	}
-	return series.Read(dir, agent, s.Since, until.Add(-series.Slot), func(p series.Point) {
+	return series.Each(v, agent, s.Since, until, func(p series.Point) {
 		if p.Sum == (usage.Sum{}) {
 			return
 		}

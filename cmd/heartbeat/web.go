@@ -22,7 +22,6 @@ import (
 	"heartbeat/orchestrator/page/once"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/send"
-	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
 )
@@ -38,7 +37,6 @@ type web struct {
 	run      status.Run
 	lines    webLines
 	allows   sync.Mutex // held while the fleet's file is changed
-	series   *series.Recorder
 	// now is the run, once it is ready; fleet the version of its file that runs.
 	now   atomic.Pointer[reloading]
 	fleet atomic.Pointer[config.Fleet]
@@ -50,8 +48,8 @@ var (
 )
 
 // web makes the page of a run. note writes to the journal.
-func (a *app) web(f *config.Fleet, stateDir string, kept *store.Store, tokens *access.Keeper, run status.Run, past *series.Recorder, person func(pid int) error, note func(journal.Event)) *web {
-	w := &web{app: a, stateDir: stateDir, store: kept, run: run, series: past}
+func (a *app) web(f *config.Fleet, stateDir string, kept *store.Store, tokens *access.Keeper, run status.Run, person func(pid int) error, note func(journal.Event)) *web {
+	w := &web{app: a, stateDir: stateDir, store: kept, run: run}
 	w.guard = access.NewGuard(access.Options{Tokens: tokens, Person: person, Fleet: stateDir, Log: a.log})
 	w.Page = webpage.New(webpage.Options{
 		Fleet: f.Name, Read: w, Act: w, Agents: newWebAgents(w), Approvals: &webApprovals{web: w}, Guard: w.guard, Book: once.Open(kept, nil), Note: note, Log: a.log,

@@ -28,6 +28,7 @@ import (
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/store"
 	"heartbeat/ptyrun/attach"
 )
 
@@ -324,18 +325,15 @@ func whoseIn(a *config.Agent) changes.Whose {
 }
 
 // Series implements webpage.AgentRead.
-func (w *webAgents) Series(_ context.Context, agent string, since, now time.Time, every series.Every) (series.Past, error) {
-	names := []string{agent}
-	if agent == "" {
-		past, err := series.Agents(w.stateDir)
-		if err != nil {
-			return series.Past{}, fmt.Errorf("cannot read the series: %w", err)
-		}
-		for _, a := range w.fleet.Load().Agents {
-			past = append(past, a.Name)
-		}
-		slices.Sort(past)
-		names = slices.Compact(past)
+func (w *webAgents) Series(ctx context.Context, agent string, since, now time.Time, every series.Every) (series.Past, error) {
+	var names []string
+	if agent != "" {
+		names = append(names, agent)
 	}
-	return w.series.Look(names, since, now, every)
+	past, err := store.Get(ctx, w.store.Reader, func(v *store.View) (series.Past, error) { return series.Look(v, names, since, now, every) })
+	if err != nil {
+		return past, fmt.Errorf("cannot read the series: %w", err)
+	}
+	past.Saw(now)
+	return past, nil
 }

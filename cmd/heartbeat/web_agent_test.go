@@ -99,7 +99,7 @@ func (f *fleet) queued(prompt string) string {
 func TestTheRecordHasChecks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j := journal.New(storetest.New(t, dir), slog.New(slog.DiscardHandler))
+	j := journal.New(storetest.New(t, dir), slog.New(slog.DiscardHandler), nil)
 	now := time.Now()
 	for _, e := range []journal.Event{
 		{At: now, Started: now.Add(-time.Minute), Kind: journal.Checked, Agent: "a", Entry: "e1", Verdict: "failed", Iteration: 2},

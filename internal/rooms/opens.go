@@ -63,6 +63,7 @@ var openers = map[string]string{
 	"orchestrator/adopt/adopt.go":          stateDir,
 	"orchestrator/adopt/back.go":           stateDir,
 	"orchestrator/adopt/earlier.go":        stateDir,
+	"orchestrator/adopt/series.go":         stateDir,
 	"orchestrator/adopt/usage.go":          stateDir,
 	"orchestrator/attempts/attempts.go":    stateDir,
 	"orchestrator/ledger/aside.go":         stateDir,

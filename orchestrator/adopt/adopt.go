@@ -143,7 +143,10 @@ func All(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	if err := bar(s.Dir()); err != nil {
 		return err
 	}
-	return bills(ctx, s, log)
+	if err := bills(ctx, s, log); err != nil {
+		return err
+	}
+	return tail(ctx, s)
 }
 
 // Waits reports whether a fleet that has no store yet has files that Open takes over.

@@ -53,7 +53,8 @@ func TestWhateverACallDoes(t *testing.T) {
 			put = append(put, cmp.Or(files[o.file], o.file))
 			l.put(put[len(put)-1], whole[o.file].text)
 		}
-		put = append(put, "usage/a.jsonl")
+		put = append(put, "usage/a.jsonl", "series/.until")
+		l.put("series/.until", "5\n")
 		l.put("usage/a.jsonl", bill(time.Now().Add(-time.Hour), "a"))
 		p := stepper.Program{Path: os.Args[0], Env: []string{envAdopt + "=" + l.dir}}
 		run := func() (stepper.Outcome, error) { return stepper.Run(p, call) }
@@ -104,6 +105,9 @@ func (l *lab) whole(where string, put []string) {
 	}
 	if n := l.count(`SELECT COUNT(*) FROM usage`); n != 1 {
 		l.Errorf("%s: %d bills", where, n)
+	}
+	if n := l.count(`SELECT COUNT(*) FROM series WHERE agent = 'a' AND turns = 1`); n != 1 {
+		l.Errorf("%s: the bill is %d times in the series", where, n)
 	}
 	if strings.Contains(l.log.String(), "damaged") {
 		l.Errorf("%s: %s", where, &l.log)

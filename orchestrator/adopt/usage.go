@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heartbeat/hook/durable"
+	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
@@ -51,9 +52,23 @@ func bills(ctx context.Context, s *store.Store, log *slog.Logger) error {
 		}
 	}
 	most := max(leastOfAgent, usage.Most/max(1, len(names)))
+	// The series of the version before has them, but for those that were written after it.
+	add := func(c *store.Change, records []usage.Record) error {
+		_, err := usage.Add(c, records...)
+		return err
+	}
+	taken, err := store.Get(ctx, s.Reader, func(v *store.View) (bool, error) {
+		return v.One(`SELECT at FROM adopted WHERE file = $1`, []any{seriesUntil}, new(int64))
+	})
+	if err != nil {
+		return err
+	}
+	if taken {
+		add = func(c *store.Change, records []usage.Record) error { return series.Bill(c, records...) }
+	}
 	for _, name := range names {
 		path := filepath.Join(usageFolder, name)
-		err := billsOf(ctx, s, filepath.Join(s.Dir(), path), most)
+		err := billsOf(ctx, s, filepath.Join(s.Dir(), path), most, add)
 		if errors.Is(err, errDamaged) {
 			log.Warn("a file of the version before is damaged; heartbeat goes on without it", "file", filepath.Join(s.Dir(), path), "err", err, "lost", "what sessions have cost")
 			err = nil
@@ -69,7 +84,7 @@ func bills(ctx context.Context, s *store.Store, log *slog.Logger) error {
 }
 
 // billsOf takes over the newest records of a file.
-func billsOf(ctx context.Context, s *store.Store, path string, most int) error {
+func billsOf(ctx context.Context, s *store.Store, path string, most int, add func(*store.Change, []usage.Record) error) error {
 	file, err := durable.OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, durable.ErrNotRegular) {
 		return fmt.Errorf("%w: %w", errDamaged, err)
@@ -87,10 +102,7 @@ func billsOf(ctx context.Context, s *store.Store, path string, most int) error {
 	}
 	var batch []usage.Record
 	write := func() error {
-		err := s.Write(ctx, func(c *store.Change) error {
-			_, err := usage.Add(c, batch...)
-			return err
-		})
+		err := s.Write(ctx, func(c *store.Change) error { return add(c, batch) })
 		batch = batch[:0]
 		return err
 	}

@@ -140,6 +140,7 @@ const (
 type Journal struct {
 	store *store.Store
 	log   *slog.Logger
+	count Count
 	asked chan struct{} // something waits
 	// closing is closed by Close, ended when nothing is written any more.
 	closing, ended chan struct{}
@@ -166,9 +167,16 @@ const (
 	mostEvents = 800_000
 )
 
-// New returns the journal of a fleet's store.
-func New(s *store.Store, log *slog.Logger) *Journal {
-	j := &Journal{store: s, log: log, asked: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}), most: mostEvents}
+// Count does something with events in the transaction that writes them. kept is called once
+// they are written, and before it is called again.
+type Count func(c *store.Change, events []Event) (kept func(), err error)
+
+// New returns the journal of a fleet's store. count, if not nil, has each event.
+func New(s *store.Store, log *slog.Logger, count Count) *Journal {
+	if count == nil {
+		count = func(*store.Change, []Event) (func(), error) { return func() {}, nil }
+	}
+	j := &Journal{store: s, log: log, count: count, asked: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}), most: mostEvents}
 	go j.write()
 	return j
 }
@@ -199,11 +207,16 @@ func (j *Journal) Flush() error {
 	if len(batch) == 0 {
 		return nil
 	}
+	var kept func()
 	err := j.store.Write(context.Background(), func(c *store.Change) (err error) {
-		j.last, err = add(c, batch)
+		if j.last, err = add(c, batch); err == nil {
+			kept, err = j.count(c, batch)
+		}
 		return err
 	})
-	if err != nil {
+	if err == nil {
+		kept()
+	} else {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if len(j.waiting) < mostWaiting {

@@ -35,7 +35,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{T: t, dir: t.TempDir()}
 	l.store = storetest.New(t, l.dir)
-	l.Journal = New(l.store, slog.New(slog.NewTextHandler(&l.said, nil)))
+	l.Journal = New(l.store, slog.New(slog.NewTextHandler(&l.said, nil)), nil)
 	return l
 }
 
@@ -122,7 +122,7 @@ func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, end := storetest.Open(t, dir)
 		defer end()
-		j := New(s, slog.New(slog.DiscardHandler))
+		j := New(s, slog.New(slog.DiscardHandler), nil)
 		j.Add(Event{Kind: "before"})
 		if err := j.Flush(); err != nil {
 			t.Fatal(err)

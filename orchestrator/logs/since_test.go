@@ -17,7 +17,7 @@ import (
 func TestAllSessionsSinceATime(t *testing.T) {
 	t.Parallel()
 	r, dir := newRoom(t, "triage"), t.TempDir()
-	j := journal.New(storetest.New(t, dir), slog.New(slog.DiscardHandler))
+	j := journal.New(storetest.New(t, dir), slog.New(slog.DiscardHandler), nil)
 	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC) }
 	session := func(id string, began int, said ...string) {
 		t.Helper()

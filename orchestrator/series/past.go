@@ -1,11 +1,10 @@
 package series
 
 import (
-	"maps"
-	"math"
 	"slices"
 	"time"
 
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -50,65 +49,67 @@ type Past struct {
 	// Points are the rows in which something happened, in the order of time.
 	Points []Point
 	Watch
-	// running is true if the ten minutes that are not over are known, too.
-	running bool
 }
 
-// Look adds up what agents did since a time, in rows of local time.
-func Look(stateDir string, agents []string, since, now time.Time, every Every) (Past, error) {
-	return look(stateDir, agents, since, now, every, math.MaxInt64, nil)
-}
-
-// Look is the function Look with what this run has not written yet: it knows the ten minutes
-// that are not over, as far as they have come.
-func (r *Recorder) Look(agents []string, since, now time.Time, every Every) (Past, error) {
-	r.mu.Lock()
-	ready, next, sampled := r.ready, r.next, maps.Clone(r.sampled)
-	unwritten := r.tally.points(next, slotOf(now))
-	r.mu.Unlock()
-	if !ready {
-		return Look(r.stateDir, agents, since, now, every)
+// Look adds up what agents, or without any all of them, did since a time, in rows of local
+// time. What is after now, by a clock that was ahead then, is left out.
+func Look(v *store.View, agents []string, since, now time.Time, every Every) (Past, error) {
+	past := Past{Since: since, Now: now, Every: every.Of(now.Sub(since))}
+	var err error
+	if past.Watch, err = watch(v, since, now); err != nil {
+		return past, err
 	}
-	if err := spent(r.stateDir, agents, next, slotOf(now), unwritten); err != nil {
-		return Past{}, err
+	if len(agents) == 0 {
+		agents = []string{everybody}
 	}
-	past, err := look(r.stateDir, agents, since, now, every, next, unwritten)
-	if err == nil {
-		past.running = true
-		past.Saw(now)
-		maps.Copy(past.measured, sampled)
-	}
-	return past, err
-}
-
-// look reads what agents did before a slot, and adds what of later ones is not written.
-func look(stateDir string, agents []string, since, now time.Time, every Every, next int64, unwritten map[string]map[int64]Point) (Past, error) {
-	every = every.Of(now.Sub(since))
-	watch, err := readWatch(stateDir, since, now)
-	if err != nil {
-		return Past{}, err
-	}
-	all := newTable(func(at time.Time) time.Time { from, _ := every.Bounds(at.Local()); return from })
-	for _, name := range agents {
-		add := func(p Point) {
-			all.Add(name, p)
-			watch.Saw(p.At)
-		}
-		err := Read(stateDir, name, since, now, func(p Point) {
-			if slotOf(p.At) < next {
-				add(p)
-			}
+	all := map[int64]Point{}
+	for _, agent := range agents {
+		err := past.each(v, agent, func(p Point) {
+			sum := all[p.At.Unix()]
+			sum.At = p.At
+			all[p.At.Unix()] = sum.Beside(p)
 		})
 		if err != nil {
-			return Past{}, err
-		}
-		for slot, p := range unwritten[name] {
-			if slot >= slotOf(since) {
-				add(p)
-			}
+			return past, err
 		}
 	}
-	return Past{Since: since, Now: now, Every: every, Points: all.Rows(), Watch: watch}, nil
+	for _, p := range all {
+		if p.happened() {
+			past.Points = append(past.Points, p)
+		}
+	}
+	slices.SortFunc(past.Points, func(a, b Point) int { return a.At.Compare(b.At) })
+	return past, nil
+}
+
+// happened reports whether anything did: a row may say only that a run was there.
+func (p Point) happened() bool {
+	p.At = time.Time{}
+	return p != Point{}
+}
+
+// each gives take the rows of an agent. Those of more than a slot are added up by the store,
+// each by a question of its own: it need not sort them.
+func (p Past) each(v *store.View, agent string, take func(Point)) error {
+	end := startOf(slotOf(p.Now)).Add(Slot)
+	if p.Every == EverySlot {
+		return Each(v, agent, p.Since, end, func(q Point) {
+			q.At = q.At.Local()
+			take(q)
+		})
+	}
+	for at := later(startOf(slotOf(p.Since)), p.Now.Add(-Longest-24*time.Hour)); at.Before(end); {
+		begin, until := p.Every.Bounds(at.Local())
+		err := ask(v, summed, agent, at, earlier(until, end), func(q Point) {
+			q.At = begin
+			take(q)
+		})
+		if err != nil {
+			return err
+		}
+		at = until
+	}
+	return nil
 }
 
 // Row is what happened in the time of a row.
@@ -123,24 +124,21 @@ type Row struct {
 	Running bool
 }
 
-// Rows returns all rows of the span, those in which nothing happened included, up to the
-// last settled one, or of a run up to now: at most the last most of them.
+// Rows returns all rows of the span up to now, those in which nothing happened included: at
+// most the last most of them.
 func (p Past) Rows(most int) (rows []Row) {
 	known := map[int64]Point{}
 	for _, point := range p.Points {
 		known[point.At.Unix()] = point
 	}
-	end := settledBy(p.Now)
-	if p.running {
-		end = startOf(slotOf(p.Now)).Add(Slot)
-	}
+	end := startOf(slotOf(p.Now)).Add(Slot)
 	for at := end.Add(-1); len(rows) < most && at.After(p.Since); {
 		from, until := p.Every.Bounds(at.Local())
 		row := Row{Point: known[from.Unix()], Until: until}
 		row.At = from
 		begin, stop := later(from, p.Since.Truncate(Slot)), earlier(until, end)
 		row.Watched, row.Slots = p.Watched(begin, stop)
-		row.Running = p.running && until.After(p.Now)
+		row.Running = until.After(p.Now)
 		row.Unmeasured = row.Queued == 0 && p.Unmeasured(begin, stop)
 		rows = append(rows, row)
 		at = from.Add(-1)

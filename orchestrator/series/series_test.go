@@ -1,13 +1,11 @@
 package series
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -18,12 +16,11 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/client"
-	"heartbeat/hook/durable"
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/orchestrator/usage"
-	"heartbeat/orchestrator/usage/usagetest"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -35,75 +32,83 @@ func some(i int) Point {
 	}
 }
 
-func written(t testing.TB, n int) (dir string, all []Point) {
+func write(t testing.TB, s *store.Store, act func(c *store.Change) error) {
 	t.Helper()
-	dir = t.TempDir()
-	folder, err := durable.MakeBelow(dir, folderOf(dir))
-	if err != nil {
+	if err := s.Write(t.Context(), act); err != nil {
 		t.Fatal(err)
 	}
-	defer folder.Close()
-	for i := range n {
-		all = append(all, some(i))
-	}
-	if err := add(folder, "a", all); err != nil {
-		t.Fatal(err)
-	}
-	return dir, all
 }
 
-func read(t testing.TB, dir, agent string, now time.Time) (all []Point) {
+// written is a store with n slots of agent "a", from noon on.
+func written(t testing.TB, n int) (s *store.Store, all []Point) {
 	t.Helper()
-	if err := Read(dir, agent, time.Time{}, now, func(p Point) { all = append(all, p) }); err != nil {
+	s = storetest.New(t, t.TempDir())
+	write(t, s, func(c *store.Change) error {
+		for i := range n {
+			all = append(all, some(i))
+			if err := errors.Join(Take(c, "a", some(i)), Looked(c, some(i).At, true, 0)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return s, all
+}
+
+func read(t testing.TB, s *store.Store, agent string, now time.Time) (all []Point) {
+	t.Helper()
+	if err := s.Read(t.Context(), func(v *store.View) error {
+		return Each(v, agent, time.Unix(0, 0), now, func(p Point) { p.At = p.At.Local(); all = append(all, p) })
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-// TestDamageCostsItsPointOnly: each changed byte, bytes that are gone or too many, and a
-// torn end, which the next write mends.
-func TestDamageCostsItsPointOnly(t *testing.T) {
+func look(t testing.TB, s *store.Store, agents []string, since, now time.Time, every Every) Past {
+	t.Helper()
+	p, err := store.Get(t.Context(), s.Reader, func(v *store.View) (Past, error) { return Look(v, agents, since, now, every) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// count writes an event as a journal does.
+func count(t testing.TB, s *store.Store, c *Counter, e journal.Event) {
+	t.Helper()
+	var kept func()
+	write(t, s, func(in *store.Change) (err error) {
+		kept, err = c.Count(in, []journal.Event{e})
+		return err
+	})
+	kept()
+}
+
+// TestPointsAddUp: of one agent, and of all.
+func TestPointsAddUp(t *testing.T) {
 	t.Parallel()
-	dir, all := written(t, 20)
+	s, all := written(t, 20)
 	late := noon.Add(24 * time.Hour)
-	if d := cmp.Diff(all, read(t, dir, "a", late)); d != "" {
+	if d := cmp.Diff(all, read(t, s, "a", late)); d != "" {
 		t.Fatal(d)
 	}
-	path := filepath.Join(folderOf(dir), fileOf("a"))
-	whole, err := os.ReadFile(path)
-	if err != nil || len(whole) != 20*pointSize {
-		t.Fatal(len(whole), err)
+	write(t, s, func(c *store.Change) error {
+		p := some(3)
+		p.Late, p.Queued = time.Minute, 0
+		return errors.Join(Add(c, "a", p), Take(c, "b", some(3)), Take(c, "b", some(3)), Take(c, "a", some(3)), Held(c, "b", some(3).At, 9))
+	})
+	want := some(3).Then(some(3))
+	want.Late = time.Minute
+	if got := read(t, s, "a", late)[3]; got != want {
+		t.Error(cmp.Diff(want, got))
 	}
-	left := func(data []byte) int {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return len(read(t, dir, "a", late))
+	want = want.Beside(some(3))
+	if got := read(t, s, everybody, late)[3]; got != want {
+		t.Error(cmp.Diff(want, got))
 	}
-	for at := range pointSize {
-		changed := bytes.Clone(whole)
-		changed[10*pointSize+at] ^= 1
-		if n := left(changed); n != 19 {
-			t.Fatalf("byte %d changed: %d points", at, n)
-		}
-		cut := append(bytes.Clone(whole[:10*pointSize+at]), whole[10*pointSize+at+1:]...)
-		if n := left(cut); n != 19 {
-			t.Fatalf("byte %d gone: %d points", at, n)
-		}
-		if n := left(whole[:19*pointSize+at]); n != 19 {
-			t.Fatalf("torn after %d bytes: %d points", at, n)
-		}
-		folder, err := durable.OpenBelow(dir, folderOf(dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := add(folder, "a", []Point{some(30)}); err != nil || len(read(t, dir, "a", late)) != 20 {
-			t.Fatalf("after a torn write: %v", err)
-		}
-		folder.Close()
-	}
-	if n := left(append([]byte("garbage"), whole...)); n != 20 {
-		t.Errorf("behind garbage: %d points", n)
+	if got := read(t, s, "b", late); len(got) != 1 || got[0].Queued != 9 || got[0].Turns != 6 {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -115,6 +120,9 @@ func TestAllThatIsCountedIsKept(t *testing.T) {
 	for _, f := range p.fields() {
 		kept[reflect.ValueOf(f).Pointer()] = true
 	}
+	if len(kept) != len(added) {
+		t.Errorf("%d columns for %d counts", len(added), len(kept))
+	}
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
 		for i := range v.NumField() {
@@ -122,8 +130,8 @@ func TestAllThatIsCountedIsKept(t *testing.T) {
 			switch {
 			case f.Kind() == reflect.Struct && v.Type().Field(i).Anonymous:
 				walk(f)
-			case f.Kind() == reflect.Int64 && name != "Late" && !kept[f.Addr().Pointer()]:
-				t.Errorf("%s is not kept: a point on disk needs a field more", name)
+			case (f.Kind() == reflect.Int64 || f.Kind() == reflect.Float64) && name != "Late" && name != "Queued" && !kept[f.Addr().Pointer()]:
+				t.Errorf("%s is not kept: the table needs a column more", name)
 			}
 		}
 	}
@@ -133,25 +141,83 @@ func TestAllThatIsCountedIsKept(t *testing.T) {
 // TestASeriesIsBounded, and keeps 400 days.
 func TestASeriesIsBounded(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	folder, err := durable.MakeBelow(dir, folderOf(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer folder.Close()
-	const days = 1300
-	for day := range days {
-		var points []Point
-		for i := range int(24 * time.Hour / Slot) {
-			points = append(points, some(day*144+i))
-		}
-		if err := add(folder, "a", points); err != nil {
+	s, _ := written(t, 1500)
+	now := some(1200).At.Add(Longest)
+	for _, want := range []int{500, 300, 300} { // the clock may be wrong: not all at once
+		if err := Prune(t.Context(), s, now); err != nil {
 			t.Fatal(err)
 		}
+		for _, agent := range []string{"a", everybody} {
+			if got := read(t, s, agent, now); len(got) != want {
+				t.Errorf("%q: %d slots are left, want %d", agent, len(got), want)
+			}
+		}
 	}
-	points := read(t, dir, "a", noon.Add(2*days*24*time.Hour))
-	if n := len(points); n < 400*144 || n > 2*400*144+144 || !points[n-1].At.Equal(some(days*144-1).At) {
-		t.Errorf("%d points are kept", n)
+}
+
+// TestNoQuestionReadsAllRows of the table.
+func TestNoQuestionReadsAllRows(t *testing.T) {
+	t.Parallel()
+	s, _ := written(t, 1)
+	for _, q := range []string{slots, summed, watched, agents, old} {
+		var plan strings.Builder
+		err := s.Read(t.Context(), func(v *store.View) error {
+			return v.Each(`EXPLAIN QUERY PLAN `+q, []any{"a", "a", 1, 1}[:strings.Count(q, "$")], func(scan store.Scan) error {
+				var detail string
+				err := scan(new(int), new(int), new(int), &detail)
+				fmt.Fprintln(&plan, detail)
+				return err
+			})
+		})
+		if got := plan.String(); err != nil || strings.Contains(got, "SCAN series") || strings.Contains(got, "TEMP B-TREE") || !strings.Contains(got, "SEARCH series USING PRIMARY KEY") {
+			t.Errorf("%s: %v\n%s", q, err, got)
+		}
+	}
+}
+
+// TestAYearOfAThousandAgents: what the page shows of a year is there within half a second, of
+// all agents and of one that did something all the time.
+func TestAYearOfAThousandAgents(t *testing.T) {
+	t.Parallel()
+	perDay, agents := 2, 10
+	if *testbed.Full {
+		perDay, agents = 20, 1000
+	}
+	s := storetest.New(t, t.TempDir())
+	const days = 400
+	begin := time.Now().AddDate(0, 0, -days).Truncate(Slot)
+	fill := func(agents string, slots, every int) {
+		write(t, s, func(c *store.Change) error {
+			_, err := c.Do(`WITH RECURSIVE a (name) AS (`+agents+`), n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < $1)
+				INSERT INTO series (agent, at, looked, queued, late, `+strings.Join(added, ", ")+`)
+				SELECT a.name, $2 + i * $3, a.name = '', 1, 500, 2, 0, 1, 1, 3, 4, 5000, 600, 700000, 8000, 0.5, 0, 0, 0 FROM a, n`,
+				slots, store.Millis(begin), (time.Duration(every) * Slot).Milliseconds())
+			return err
+		})
+	}
+	fill(`VALUES (''), ('busy')`, days*144, 1)
+	for i := range agents / 10 {
+		fill(fmt.Sprintf(`SELECT 'a%03d0' UNION ALL SELECT substr(name, 1, 4) || (CAST(substr(name, 5) AS INTEGER) + 1) FROM a WHERE substr(name, 5) < '9'`, i), days*perDay, 144/perDay)
+	}
+	limit := 500 * time.Millisecond
+	if !*testbed.Full || testbed.Raced { // beside all other tests
+		limit *= 20
+	}
+	for _, names := range [][]string{nil, {"busy"}, {"a0000"}} {
+		for length, every := range map[time.Duration]Every{days * 24 * time.Hour: Day, 90 * 24 * time.Hour: Day, 7 * 24 * time.Hour: Hour, 6 * time.Hour: EverySlot} {
+			took, past := time.Hour, Past{}
+			for range 3 { // the machine has more to do
+				now := time.Now()
+				past = look(t, s, names, now.Add(-length), now, every)
+				took = min(took, time.Since(now))
+			}
+			if n := len(past.Points); took > limit || length > 24*time.Hour && n < int(length/(24*time.Hour)) {
+				t.Errorf("%q over %v: %d rows after %v", names, length, n, took)
+			}
+			if *testbed.Full {
+				t.Logf("%q over %v: %d rows after %v", names, length, len(past.Points), took)
+			}
+		}
 	}
 }
 
@@ -170,11 +236,11 @@ func TestARunIsWrittenWhole(t *testing.T) {
 
 func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 	var want Point
-	entries := 0
+	entries, number := 0, int64(0)
 	for range 6 { // runs
 		kept, end := storetest.Open(t, dir)
-		j := journal.New(kept, slog.New(slog.DiscardHandler))
-		r := NewRecorder(dir, slog.New(slog.DiscardHandler))
+		j := journal.New(kept, slog.New(slog.DiscardHandler), NewCounter().Count)
+		r := NewRecorder(kept, slog.New(slog.DiscardHandler))
 		ctx, kill := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -183,7 +249,6 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 		}()
 		note := func(e journal.Event) {
 			e.At, e.Agent = time.Now(), "a"
-			r.Note(e)
 			j.Add(e)
 		}
 		for range random.IntN(200) {
@@ -199,7 +264,11 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 			}
 			want.Fires, want.Done = want.Fires+1, want.Done+1
 			rec := usage.Record{At: time.Now(), Agent: "a", Session: "s", Sum: usage.Sum{Turns: 1, Cost: 0.5}}
-			usagetest.Write(t, kept, rec)
+			number++
+			rec.Number = number
+			for range 1 + random.IntN(2) { // it is sent again where nobody has answered
+				write(t, kept, func(c *store.Change) error { return Bill(c, rec) })
+			}
 			want.Sum = want.Plus(rec.Sum)
 			if random.IntN(5) == 0 {
 				note(journal.Event{Kind: journal.Ended, Acknowledged: 0})
@@ -221,16 +290,10 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 		end()
 		time.Sleep(time.Second + time.Duration(random.IntN(100))*time.Minute) // no run begins when another one ends
 	}
-	r := NewRecorder(dir, slog.New(slog.DiscardHandler))
-	ctx, kill := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); r.Run(ctx, func() []Depth { return nil }) }()
-	time.Sleep(time.Hour)
-	kill()
-	<-done
+	kept := storetest.New(t, dir)
 	var got Point
 	seen := map[int64]bool{}
-	for _, p := range read(t, dir, "a", time.Now()) {
+	for _, p := range read(t, kept, "a", time.Now()) {
 		if seen[slotOf(p.At)] {
 			t.Errorf("two points of %s", p.At)
 		}
@@ -246,168 +309,96 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 	}
 }
 
-// TestARunThatEndsAtItsStart leaves what earlier ones could not write to the next one: it
-// wrote slots of whose events it had not read all.
-func TestARunThatEndsAtItsStart(t *testing.T) {
+// TestWhatIsNotCommittedIsNotCounted: the events of a transaction that fails are counted with
+// the one that writes them.
+func TestWhatIsNotCommittedIsNotCounted(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	at := time.Now().Add(-time.Hour)
-	err := storetest.New(t, dir).Write(t.Context(), func(c *store.Change) error {
-		return journal.Write(c, journal.Event{At: at, Agent: "a", Kind: journal.Fired})
+	s, _ := written(t, 0)
+	c := NewCounter()
+	events := []journal.Event{
+		{At: noon, Agent: "a", Kind: journal.Checked, Verdict: journal.Passed, Entry: "x"},
+		{At: noon, Agent: "a", Kind: journal.Stopped, Done: "x"},
+		{At: noon, Agent: "a", Kind: journal.Stopped, Done: "y"},
+	}
+	full := errors.New("no space is left")
+	err := s.Write(t.Context(), func(in *store.Change) error {
+		_, err := c.Count(in, events)
+		return errors.Join(err, full)
 	})
-	if err != nil {
+	if !errors.Is(err, full) {
 		t.Fatal(err)
 	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	NewRecorder(dir, slog.New(slog.DiscardHandler)).Run(ended, func() []Depth { return nil })
-	r := NewRecorder(dir, slog.New(slog.DiscardHandler))
-	r.compile(t.Context())
-	r.write(time.Now())
-	if all := read(t, dir, "a", time.Now()); len(all) != 1 || all[0].Fires != 1 {
-		t.Errorf("%+v", all)
+	for _, e := range events {
+		count(t, s, c, e)
+	}
+	if got := read(t, s, "a", noon.Add(time.Hour)); len(got) != 1 || got[0].Done != 2 {
+		t.Errorf("%+v", got)
 	}
 }
 
-// TestAClockThatIsSet leaves no gap and counts nothing twice, but what one that was ahead
-// has written is not shown before its time.
+// TestAClockThatIsSet counts nothing twice, and what one that was ahead has written is not
+// shown before its time.
 func TestAClockThatIsSet(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	storetest.New(t, dir)
-	var r *Recorder
-	start := func(now time.Time) {
-		r = NewRecorder(dir, slog.New(slog.DiscardHandler))
-		r.began = now
-		r.compile(t.Context())
-		r.write(now)
-	}
+	s, _ := written(t, 0)
+	c := NewCounter()
 	hour := func(from time.Time) { // with a fire each minute
 		for at := from; at.Before(from.Add(time.Hour)); at = at.Add(time.Minute) {
-			r.Note(journal.Event{At: at, Agent: "a", Kind: journal.Fired})
-			r.write(at)
+			count(t, s, c, journal.Event{At: at, Agent: "a", Kind: journal.Fired})
 		}
 	}
-	fires := func(now time.Time) (n int64) {
-		for _, p := range read(t, dir, "a", now) {
-			n += p.Fires
-		}
-		return n
-	}
-	start(noon)
 	hour(noon)
 	hour(noon.Add(365 * 24 * time.Hour)) // ahead
 	hour(noon.Add(time.Hour))            // set right
 	hour(noon.Add(90 * time.Minute))     // set back by half an hour
-	r.write(noon.Add(3 * time.Hour))
-	if n := fires(noon.Add(3 * time.Hour)); n < 170 || n > 180 {
-		t.Errorf("%d fires of 180 are shown", n)
-	}
-	start(noon.Add(3 * time.Hour))
-	hour(noon.Add(3 * time.Hour))
-	r.write(noon.Add(5 * time.Hour))
-	if n := fires(noon.Add(5 * time.Hour)); n < 230 || n > 240 {
-		t.Errorf("%d fires of 240 are shown after a restart", n)
-	}
-	if n := fires(noon.Add(400 * 24 * time.Hour)); n > 300 {
-		t.Errorf("%d fires of 300 in the end", n)
+	for at, want := range map[time.Duration]int64{3 * time.Hour: 180, 400 * 24 * time.Hour: 240} {
+		var n int64
+		for _, p := range look(t, s, nil, noon, noon.Add(at), Auto).Points {
+			n += p.Fires
+		}
+		if n != want {
+			t.Errorf("after %v: %d fires are shown, want %d", at, n, want)
+		}
 	}
 }
 
-// TestADiskThatTakesNothing is said once, and what happened meanwhile is written when it
-// takes something again.
+// TestADiskThatTakesNothing is said once, and what the queues hold is written when it takes
+// something again.
 func TestADiskThatTakesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(folderOf(dir), nil, 0o600); err != nil { // in its place
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	r := NewRecorder(dir, slog.New(slog.NewTextHandler(&log, nil)))
-	r.began = noon
-	r.compile(t.Context())
-	for i := range 60 {
-		at := noon.Add(time.Duration(i) * time.Minute)
-		r.Note(journal.Event{At: at, Agent: "a", Kind: journal.Fired})
-		r.write(at)
-	}
-	if n := strings.Count(log.String(), "cannot keep the series"); n != 1 {
-		t.Errorf("said %d times: %s", n, &log)
-	}
-	if err := os.Remove(folderOf(dir)); err != nil {
-		t.Fatal(err)
-	}
-	r.write(noon.Add(2 * time.Hour))
-	if all := read(t, dir, "a", noon.Add(2*time.Hour)); len(all) != 6 || all[0].Fires != 10 {
-		t.Errorf("written: %+v", all)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		gone, end := storetest.Open(t, dir)
+		end()
+		r := NewRecorder(gone, slog.New(slog.NewTextHandler(&log, nil)))
+		depths := func() []Depth { return []Depth{{"a", 3}} }
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer stop()
+		r.Run(ctx, depths)
+		if n := strings.Count(log.String(), "cannot keep the series"); n != 1 {
+			t.Errorf("said %d times: %s", n, &log)
+		}
+		r.store = storetest.New(t, dir)
+		if err := r.look(t.Context(), depths(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if all := read(t, r.store, "a", time.Now().Add(Slot)); len(all) != 1 || all[0].Queued != 3 {
+			t.Errorf("written: %+v", all)
+		}
+	})
 }
 
-// TestWhatOneAgentsFileRefusesIsWrittenOnceOfAllOthers: with each new attempt, the slots in
-// which the queues were measured were written once more.
-func TestWhatOneAgentsFileRefusesIsWrittenOnceOfAllOthers(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(folderOf(dir), fileOf("bad")), 0o700); err != nil { // in its place
-		t.Fatal(err)
-	}
-	r := NewRecorder(dir, slog.New(slog.DiscardHandler))
-	r.began = noon
-	r.compile(t.Context())
-	for i := range 60 {
-		at := noon.Add(time.Duration(i) * time.Minute)
-		for _, agent := range []string{"bad", "good"} {
-			r.Note(journal.Event{At: at, Agent: agent, Kind: journal.Fired})
-		}
-		r.sample(nil, at)
-		r.write(at)
-	}
-	for _, name := range []string{"good", measuredName} {
-		if all := read(t, dir, name, noon.Add(time.Hour)); len(all) != 5 {
-			t.Errorf("%s: %d slots are written, of 5 that are over", name, len(all))
-		}
-	}
-}
-
-// BenchmarkRead: 100 agents that do something all the time, 90 days of 400.
-func BenchmarkRead(b *testing.B) {
-	dir, _ := written(b, 400*144)
-	for b.Loop() {
-		for range 100 {
-			n := 0
-			if err := Read(dir, "a", noon.Add(310*24*time.Hour), noon.Add(401*24*time.Hour), func(Point) { n++ }); err != nil || n != 90*144 {
-				b.Fatal(n, err)
-			}
-		}
-	}
-}
-
-// BenchmarkTable: the same, added up to days.
-func BenchmarkTable(b *testing.B) {
-	dir, _ := written(b, 400*144)
-	for b.Loop() {
-		all := newTable(func(at time.Time) time.Time { from, _ := usage.Day.Bounds(at); return from })
-		for agent := range 100 {
-			name := fmt.Sprint("a", agent)
-			if err := Read(dir, "a", noon.Add(310*24*time.Hour), noon.Add(401*24*time.Hour), func(p Point) { all.Add(name, p) }); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if n := len(all.Rows()); n < 90 || n > 91 {
-			b.Fatal(n)
-		}
-	}
-}
-
-// TestGaps: a time in which no run looked is none in which nothing happened.
+// TestGaps: a time in which no run was there is none in which nothing happened.
 func TestGaps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
+		s := storetest.New(t, dir)
 		run := func(length time.Duration) {
 			ctx, end := context.WithTimeout(t.Context(), length)
 			defer end()
-			NewRecorder(dir, slog.New(slog.DiscardHandler)).Run(ctx, func() []Depth { return nil })
+			NewRecorder(s, slog.New(slog.DiscardHandler)).Run(ctx, func() []Depth { return nil })
 		}
 		since := time.Now() // midnight
 		run(115 * time.Minute)
@@ -416,48 +407,60 @@ func TestGaps(t *testing.T) {
 		run(time.Minute)      // the same slot again
 		time.Sleep(time.Hour) // 6:26: ten minutes are settled two minutes later
 		now := time.Now()
-		watch, err := readWatch(dir, since, now)
-		if err != nil {
-			t.Fatal(err)
+		seen := look(t, s, nil, since, now, Auto)
+		if len(seen.Points) != 0 {
+			t.Errorf("something has happened: %+v", seen.Points)
 		}
 		at := func(d time.Duration) time.Time { return since.Add(d) }
 		want := []Gap{{at(2 * time.Hour), at(5 * time.Hour)}, {at(5*time.Hour + 30*time.Minute), at(6*time.Hour + 20*time.Minute)}}
-		if d := cmp.Diff(want, watch.Gaps(since, now)); d != "" {
+		if d := cmp.Diff(want, seen.Gaps(since, now)); d != "" {
 			t.Error(d)
 		}
-		if n, all := watch.Watched(at(4*time.Hour), at(6*time.Hour)); n != 3 || all != 12 {
+		if n, all := seen.Watched(at(4*time.Hour), at(6*time.Hour)); n != 3 || all != 12 {
 			t.Errorf("%d of %d slots were watched", n, all)
 		}
-		watch.Saw(at(3 * time.Hour)) // an agent did something
-		if got := watch.Gaps(since, now); len(got) != 3 {
+		count(t, s, NewCounter(), journal.Event{At: at(3 * time.Hour), Agent: "a", Kind: journal.Fired})
+		seen = look(t, s, nil, since, now, Auto)
+		if got := seen.Gaps(since, now); len(got) != 3 {
 			t.Errorf("%v", got)
 		}
-		if n := len(watch.Gaps(time.Time{}, now)); n != 4 {
+		if n := len(seen.Gaps(time.Time{}, now)); n != 4 {
 			t.Errorf("since ever: %d gaps", n)
 		}
-		if agents, err := Agents(dir); err != nil || len(agents) != 0 {
-			t.Errorf("%q, %v", agents, err)
+		if !seen.Unmeasured(at(3*time.Hour), at(4*time.Hour)) || seen.Unmeasured(at(time.Hour), at(4*time.Hour)) || seen.Unmeasured(at(4*time.Hour), at(5*time.Hour)) {
+			t.Error("it is not known when nobody has looked into the queues")
 		}
 	})
 }
 
-// TestAgentsOfALargeFleet are all found: beyond 10,000 names some were left out.
-func TestAgentsOfALargeFleet(t *testing.T) {
+// TestDepthsOutliveARun, also one that is killed: what it has seen is written.
+func TestDepthsOutliveARun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	folder := folderOf(dir)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	const many = durable.MaxEntries + 1
-	for i := range many {
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("a%d.points", i)), nil, 0o600); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		s := storetest.New(t, dir)
+		begun := time.Now()
+		depth := 4
+		run := func(length time.Duration) {
+			ctx, end := context.WithTimeout(t.Context(), length)
+			defer end()
+			NewRecorder(s, slog.New(slog.DiscardHandler)).Run(ctx, func() []Depth { return []Depth{{"a", depth}, {"b", 2 * depth}, {"c", 0}} })
 		}
-	}
-	if all, err := Agents(dir); err != nil || len(all) != many {
-		t.Errorf("%d of %d, %v", len(all), many, err)
-	}
+		go run(25 * time.Minute)
+		time.Sleep(150 * time.Second)
+		depth = 5
+		time.Sleep(2 * time.Minute)
+		depth = 1
+		time.Sleep(40 * time.Minute)
+		depth = 0
+		run(10 * time.Minute)
+		for names, want := range map[string]int64{"a": 5, "b": 10, "": 15} {
+			rows := look(t, s, strings.Fields(names), begun, time.Now(), EverySlot).Rows(100)
+			if len(rows) != 6 || rows[0].Queued != want || rows[1].Queued != want/5 || rows[2].Queued != want/5 || rows[3].Watched != 0 || rows[4].Queued != 0 || rows[4].Unmeasured {
+				t.Errorf("%q: %+v", names, rows)
+			}
+		}
+	})
 }
 
 // TestAnEntryIsDoneOnce, however it is known: by its verdict, by a Stop that names it, or by
@@ -487,7 +490,7 @@ func TestAnEntryIsDoneOnce(t *testing.T) {
 		},
 		"without a check": {[]journal.Event{stop(1, "x"), end(2, 0, 3)}, 3},
 	} {
-		tally := newTally()
+		tally := tally{map[string]map[int64]*Point{}, newKnown()}
 		for _, e := range c.events {
 			tally.take(e)
 		}

@@ -1,64 +1,57 @@
 package series
 
 import (
-	"math"
 	"time"
 
-	"heartbeat/hook/durable"
+	"heartbeat/orchestrator/store"
 )
 
-// watchName is used in place of an agent's name; no agent's begins with a dot. Its file has
-// an empty point for each slot in which a run was there to record.
-const watchName = ".watched"
-
-// Watch knows in which slots a run was there to record. In the others, no record of an event
-// does not mean that there was none. Versions before this was kept are known only by what
-// agents did.
+// Watch knows in which slots a run was there. In the others, no record of an event does not
+// mean that there was none.
 type Watch struct {
 	slots map[int64]bool
-	// measured are the slots in which the depths of the queues were saved. first is the
-	// first of them ever: versions before it did not record them.
+	// measured are the slots in which it was looked how much the queues hold.
 	measured map[int64]bool
-	first    int64
 }
 
-// readWatch reads in which slots since a time a run was there to record.
-func readWatch(stateDir string, since, now time.Time) (Watch, error) {
-	w := Watch{map[int64]bool{}, map[int64]bool{}, math.MaxInt64}
-	err := Read(stateDir, watchName, since, now, func(p Point) { w.Saw(p.At) })
-	if err != nil {
-		return w, err
-	}
-	if slot := firstSlot(stateDir, measuredName); slot > 0 {
-		w.first = slot
-	}
-	err = Read(stateDir, measuredName, since, now, func(p Point) {
-		slot := slotOf(p.At)
-		w.measured[slot], w.first = true, min(w.first, slot)
+// watched is in which slots of a span of time a run was there.
+const watched = `SELECT at, looked FROM series WHERE agent = '' AND at >= $1 AND at <= $2`
+
+func watch(v *store.View, since, now time.Time) (Watch, error) {
+	w := Watch{map[int64]bool{}, map[int64]bool{}}
+	err := v.Each(watched, []any{store.Millis(startOf(slotOf(since))), store.Millis(now)}, func(scan store.Scan) error {
+		var at int64
+		var looked bool
+		if err := scan(&at, &looked); err != nil {
+			return err
+		}
+		slot := slotOf(store.Time(at))
+		if w.slots[slot] = true; looked {
+			w.measured[slot] = true
+		}
+		return nil
 	})
 	return w, err
 }
 
-// Unmeasured reports whether the depths of the queues are unknown for a time in which a run
-// was there: a run that is killed loses the last ones.
+// Unmeasured reports whether nobody looked how much the queues held in a time in which a run
+// was there.
 func (w Watch) Unmeasured(from, until time.Time) bool {
 	some := false
 	for slot := slotOf(from.Add(Slot - 1)); startOf(slot).Before(until); slot++ {
-		if !w.slots[slot] {
-			continue
-		}
-		if some = true; w.measured[slot] || slot < w.first {
+		if w.measured[slot] {
 			return false
 		}
+		some = some || w.slots[slot]
 	}
 	return some
 }
 
-// Saw says that a run was there at a time, because an event of then is known.
+// Saw says that a run is there at a time.
 func (w Watch) Saw(at time.Time) { w.slots[slotOf(at)] = true }
 
 // Watched returns how many slots begin in a span of time, and in how many of them a run was
-// there to record.
+// there.
 func (w Watch) Watched(from, until time.Time) (watched, all int) {
 	for slot := slotOf(from.Add(Slot - 1)); startOf(slot).Before(until); slot++ {
 		if all++; w.slots[slot] {
@@ -68,7 +61,7 @@ func (w Watch) Watched(from, until time.Time) (watched, all int) {
 	return watched, all
 }
 
-// Gap is a time in which no run was there to record.
+// Gap is a time in which no run was there.
 type Gap struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
@@ -77,11 +70,14 @@ type Gap struct {
 // Length returns how long the gap is.
 func (g Gap) Length() time.Duration { return g.Until.Sub(g.From) }
 
-// Gaps returns the settled times in which no run was there to record, as far back as points
-// are kept, in the order of time.
+// settled is how long after its end a slot without a row is one in which no run was there.
+const settled = 2 * time.Minute
+
+// Gaps returns the times in which no run was there, as far back as rows are kept, in the order
+// of time.
 func (w Watch) Gaps(since, now time.Time) (gaps []Gap) {
-	end := slotOf(settledBy(now))
-	for slot := max(slotOf(since), end-2*int64(maxPoints)); slot < end; slot++ {
+	end := slotOf(now.Add(-settled))
+	for slot := max(slotOf(since), end-int64(Longest/Slot)); slot < end; slot++ {
 		if w.slots[slot] {
 			continue
 		}
@@ -93,23 +89,4 @@ func (w Watch) Gaps(since, now time.Time) (gaps []Gap) {
 		gaps = append(gaps, Gap{at, at.Add(Slot)})
 	}
 	return gaps
-}
-
-// settledBy returns the time until which everything is written, if a run is there to write.
-func settledBy(now time.Time) time.Time { return startOf(slotOf(now.Add(-settled))) }
-
-// mark records that this run is there now. After an error it is tried again.
-func (r *Recorder) mark(now time.Time) {
-	slot := slotOf(now)
-	if slot == r.marked {
-		return
-	}
-	folder, err := durable.MakeBelow(r.stateDir, folderOf(r.stateDir))
-	if err != nil {
-		return // write reports it
-	}
-	defer folder.Close()
-	if add(folder, watchName, []Point{{At: now}}) == nil {
-		r.marked = slot
-	}
 }

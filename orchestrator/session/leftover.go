@@ -18,6 +18,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
+	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 	"heartbeat/ptyrun"
@@ -160,10 +161,7 @@ func Bill(ctx context.Context, bills *store.Store, records ...usage.Record) erro
 	if len(records) == 0 {
 		return nil
 	}
-	err := bills.Write(ctx, func(c *store.Change) error {
-		_, err := usage.Add(c, records...)
-		return err
-	})
+	err := bills.Write(ctx, func(c *store.Change) error { return series.Bill(c, records...) })
 	if err != nil {
 		return fmt.Errorf("cannot record what agent %q has cost: %w", records[0].Agent, err)
 	}

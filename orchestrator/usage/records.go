@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"heartbeat/orchestrator/store"
@@ -22,6 +23,25 @@ func (s *Sum) fields() []any {
 	return []any{&s.Turns, &s.Calls, &s.Input, &s.Output, &s.CacheRead, &s.CacheWrite, &s.Cost, &s.Unseen, &s.Unpriced, &s.Guessed}
 }
 
+// most is more than a record can have of anything. The client's figures are what an agent makes
+// of them, and a sum of them all must stay a number.
+const most = 1 << 32
+
+// within returns a sum without figures beyond reason.
+func (s Sum) within() Sum {
+	for _, f := range s.fields() {
+		switch f := f.(type) {
+		case *int64:
+			*f = min(max(-most, *f), most)
+		case *float64:
+			if *f = min(max(-most, *f), most); math.IsNaN(*f) { // it is no number
+				*f = 0
+			}
+		}
+	}
+	return s
+}
+
 // Add writes records, and returns those that were not there already: a record's session,
 // delivery and number are its key.
 func Add(c *store.Change, records ...Record) (added []Record, err error) {
@@ -30,6 +50,7 @@ func Add(c *store.Change, records ...Record) (added []Record, err error) {
 		return nil, err
 	}
 	for _, r := range records {
+		r.Sum = r.Sum.within()
 		s := r.Sum
 		rows, err := c.Do(`INSERT INTO usage (n, `+columns+`)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)
@@ -153,7 +174,7 @@ func Read(stateDir string, look func(*store.View) error) error {
 		err = errors.Join(r.Read(ctx, look), r.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("cannot read what sessions have cost: %w", err)
+		return fmt.Errorf("cannot read what agents have done and spent: %w", err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,6 +120,22 @@ func TestARecordIsWrittenOnce(t *testing.T) {
 	names, err := store.Get(t.Context(), b.Reader, Agents)
 	if err != nil || len(names) != 1 || names[0] != "a" {
 		t.Errorf("agents: %q, %v", names, err)
+	}
+}
+
+// TestAFigureBeyondReasonSpoilsNoOther: an agent can write its own transcripts, and no sum of
+// them is too large to be one.
+func TestAFigureBeyondReasonSpoilsNoOther(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	for _, cost := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e308} {
+		r := record(1, "1", math.MaxInt64)
+		r.Sum = Sum{math.MaxInt64, math.MinInt64, tokens(math.MaxInt64, math.MaxInt64), cost, math.MaxInt64, 0, 1}
+		b.add(r)
+	}
+	got, err := store.Get(t.Context(), b.Reader, func(v *store.View) (Sum, error) { return Since(v, "a", at(0)) })
+	if want := (Sum{4 * most, -4 * most, tokens(4*most, 4*most), most, 4 * most, 0, 4}); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

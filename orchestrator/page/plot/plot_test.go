@@ -1,23 +1,16 @@
 package plot
 
 import (
-	"context"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"heartbeat/internal/testbed"
-	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/store/storetest"
@@ -26,43 +19,39 @@ import (
 
 // kept writes a series of one agent, as a run does, with a fire 3 s late in each ten
 // minutes of some days before now.
-func kept(t testing.TB, days int) (dir string, now time.Time) {
+func kept(t testing.TB, days int) (s *store.Store, now time.Time) {
 	t.Helper()
-	dir = t.TempDir()
 	now = time.Now()
-	var events []journal.Event
-	for at := now.AddDate(0, 0, -days); at.Before(now.Add(-time.Hour)); at = at.Add(series.Slot) {
-		events = append(events, journal.Event{At: at, Agent: "a", Kind: journal.Fired, Due: at.Add(-3 * time.Second)})
-	}
-	err := storetest.New(t, dir).Write(t.Context(), func(c *store.Change) error { return journal.Write(c, events...) })
+	s = storetest.New(t, t.TempDir())
+	err := s.Write(t.Context(), func(c *store.Change) error {
+		for at := now.AddDate(0, 0, -days); at.Before(now.Add(-time.Hour)); at = at.Add(series.Slot) {
+			err := errors.Join(series.Add(c, "a", series.Point{At: at, Fires: 1, Late: 3 * time.Second}), series.Looked(c, at, true, 0))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, end := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		series.NewRecorder(dir, slog.New(slog.DiscardHandler)).Run(ctx, func() []series.Depth { return nil })
-	}()
-	if !testbed.Await(testbed.Patience, func() bool {
-		_, err := os.Stat(filepath.Join(dir, "series", ".until"))
-		return err == nil
-	}) {
-		t.Fatal("the series is not written")
+	return s, now
+}
+
+func look(t testing.TB, s *store.Store, since, now time.Time, every series.Every) series.Past {
+	t.Helper()
+	past, err := store.Get(t.Context(), s.Reader, func(v *store.View) (series.Past, error) { return series.Look(v, nil, since, now, every) })
+	if err != nil {
+		t.Fatal(err)
 	}
-	end()
-	<-done
-	return dir, now
+	return past
 }
 
 // TestFiguresOfADay: what a run has kept, hour by hour, and the hours that nobody watched.
 func TestFiguresOfADay(t *testing.T) {
 	t.Parallel()
-	dir, now := kept(t, 1)
-	past, err := series.Look(dir, []string{"a"}, now.AddDate(0, 0, -2), now, series.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, now := kept(t, 1)
+	past := look(t, s, now.AddDate(0, 0, -2), now, series.Hour)
 	figures := Draw(past)
 	late := figures[5]
 	if late.ID != "plot-late" || !late.Gaps || !strings.Contains(late.Sum, "at most 3s late") || late.Top != "4s" || late.Half != "2s" {
@@ -86,10 +75,7 @@ func TestFiguresOfADay(t *testing.T) {
 func TestWhatNobodyKnowsIsNoZero(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	past, err := series.Look(t.TempDir(), nil, now.Add(-6*time.Hour), now, series.EverySlot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := look(t, storetest.New(t, t.TempDir()), now.Add(-6*time.Hour), now, series.EverySlot)
 	for _, f := range Draw(past) {
 		if f.Sum != unknown || len(f.Table) != 1 {
 			t.Errorf("%s: %q, %q", f.ID, f.Sum, f.Table)
@@ -144,11 +130,7 @@ func TestDrawingsAreNumbers(t *testing.T) {
 			Sum: usage.Sum{Turns: n, Cost: odd[i%len(odd)]},
 		})
 	}
-	dir := t.TempDir()
-	past, err := series.Look(dir, nil, now.AddDate(0, 0, -3), now, series.EverySlot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := look(t, storetest.New(t, t.TempDir()), now.AddDate(0, 0, -3), now, series.EverySlot)
 	past.Points = points
 	for _, p := range points[:200] {
 		past.Saw(p.At)
@@ -199,27 +181,11 @@ func TestLabelsOfAnAxis(t *testing.T) {
 	}
 }
 
-// BenchmarkNinetyDays of a hundred agents that do something all the time: read from the
-// disk, added up, drawn.
+// BenchmarkNinetyDays of agents that do something all the time: read from the store, drawn.
 func BenchmarkNinetyDays(b *testing.B) {
-	dir, now := kept(b, 90)
-	data, err := os.ReadFile(filepath.Join(dir, "series", "a.points"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	var names []string
-	for i := range 100 {
-		names = append(names, fmt.Sprint("a", i))
-		if err := os.WriteFile(filepath.Join(dir, "series", names[i]+".points"), data, 0o600); err != nil {
-			b.Fatal(err)
-		}
-	}
+	s, now := kept(b, 90)
 	for b.Loop() {
-		past, err := series.Look(dir, names, now.AddDate(0, 0, -90), now, series.Day)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if f := Draw(past)[5]; len(f.Table) < 90 || !strings.HasPrefix(f.Sum, "129") {
+		if f := Draw(look(b, s, now.AddDate(0, 0, -90), now, series.Day))[5]; len(f.Table) < 90 || !strings.HasPrefix(f.Sum, "129") {
 			b.Fatal(f.Sum)
 		}
 	}
