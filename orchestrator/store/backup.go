@@ -24,7 +24,7 @@ func (r *Reader) Backup(ctx context.Context, to string) error {
 		return fmt.Errorf("cannot write the backup %q: it exists already", to)
 	}
 	unfinished := to + ".new"
-	err := discard(unfinished)
+	err := begin(unfinished)
 	if err == nil {
 		var conn *sql.Conn
 		if conn, err = r.pool.Conn(ctx); err == nil {
@@ -35,9 +35,6 @@ func (r *Reader) Backup(ctx context.Context, to string) error {
 			_, again := conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA query_only = 1`)
 			err = errors.Join(classify(r.path, err), again, conn.Close())
 		}
-	}
-	if err == nil {
-		err = os.Chmod(unfinished, 0o600)
 	}
 	if err == nil {
 		err = putInPlace(unfinished, to)

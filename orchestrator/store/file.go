@@ -166,3 +166,16 @@ func discard(path string) error {
 	}
 	return errors.Join(errs...)
 }
+
+// begin makes an empty file that only its owner may read, in place of what a killed process
+// left: SQLite would make one that others may read, and its log has the mode of the database.
+func begin(path string) error {
+	if err := discard(path); err != nil {
+		return err
+	}
+	f, err := durable.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}

@@ -176,10 +176,10 @@ func Create(ctx context.Context, l *Lock) (err error) {
 		return err
 	}
 	unfinished := path + ".new"
-	if err := discard(unfinished); err != nil {
+	if err := begin(unfinished); err != nil {
 		return fmt.Errorf("cannot make the store %q: %w", path, err)
 	}
-	pool, err := sql.Open("sqlite", dsn(unfinished, "rwc", "auto_vacuum(incremental)"))
+	pool, err := sql.Open("sqlite", dsn(unfinished, "rw", "auto_vacuum(incremental)"))
 	if err != nil {
 		return fmt.Errorf("cannot make the store %q: %w", path, err)
 	}

@@ -620,3 +620,27 @@ func TestEveryTableIsDescribed(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyItsOwnerMayReadAStore: it, its log, and its backups, from when they begin, whatever the
+// umask says. The store could be read by others.
+func TestOnlyItsOwnerMayReadAStore(t *testing.T) {
+	t.Parallel()
+	dir, l := fresh(t)
+	s, backup := opened(t, l), filepath.Join(t.TempDir(), "b")
+	if err := s.Backup(t.Context(), backup); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(dir, Name), filepath.Join(dir, Name+"-wal"), filepath.Join(dir, Name+"-shm"), backup} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	begun := filepath.Join(dir, "begun")
+	if err := begin(begun); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(begun); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
