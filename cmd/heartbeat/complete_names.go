@@ -96,7 +96,7 @@ func agentOffers(ctx context.Context, kind string, a *config.Agent) (found offer
 			}
 		}
 	case "entry":
-		if list, err := readQueue(ctx, a, mostOffers); err == nil {
+		if list, err := readQueue(settling(ctx), a, mostOffers); err == nil {
 			for _, e := range list.Entries {
 				found = append(found, offer{e.name(), a.Name + ": " + e.State})
 			}

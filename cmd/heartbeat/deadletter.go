@@ -80,7 +80,9 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 	if t.action == "list" {
 		return listDead(ctx, a, t)
 	}
+	settle := settling(ctx)
 	of := stored[dead]{"dead-letter", "dead letter", func(agent *config.Agent) ([]dead, error) {
+		_ = settle(agent)
 		list, err := readDead(ctx, a, agent)
 		if err != nil {
 			return nil, err
@@ -138,10 +140,15 @@ func hasDead(ctx context.Context, a *config.Agent) bool {
 
 // listDead returns the dead letters of an agent, or of all that have some.
 func listDead(ctx context.Context, a *app, t target) (result, error) {
+	// What somebody has taken out of the inbox becomes dead letters now. If that cannot
+	// be done, the rest is shown all the same.
+	settle := settling(ctx)
 	if !t.fleet {
+		_ = settle(t.agents[0])
 		return readDead(ctx, a, t.agents[0])
 	}
 	all, unread := notEmpty(a, t, "the dead letters", func(agent *config.Agent) (*deadList, error) {
+		_ = settle(agent)
 		return readDead(ctx, a, agent)
 	})
 	return deadLists{all, unread}, nil
@@ -195,11 +202,8 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 func readDead(ctx context.Context, out *app, a *config.Agent) (*deadList, error) {
 	list := &deadList{Agent: a.Name, Entries: []dead{}}
-	// What somebody has taken out of the inbox becomes dead letters now. If that cannot
-	// be done, the rest is shown all the same.
 	if out != nil {
 		list.ours = out.ours()
-		_ = queue.Settle(ctx, a)
 	}
 	err := queue.Read(ctx, a, func(q *inbox.Queue) error {
 		for d, err := range q.DeadLetters() {

@@ -78,8 +78,9 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 	if t.action == "list" {
 		return listQueues(ctx, a, t, c.Limit)
 	}
+	settle := settling(ctx)
 	of := stored[queued]{"inbox", "entry", func(agent *config.Agent) ([]queued, error) {
-		list, err := readQueue(ctx, agent, wholeList)
+		list, err := readQueue(settle, agent, wholeList)
 		if err != nil {
 			return nil, err
 		}
@@ -109,11 +110,12 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 // listQueues returns the beginning of a queue, or of all.
 func listQueues(ctx context.Context, a *app, t target, limit int) (result, error) {
 	if !t.fleet {
-		list, err := readQueue(ctx, t.agents[0], limit)
+		list, err := readQueue(settling(ctx), t.agents[0], limit)
 		return list, answerHint(err, a.ours(), t.agents[0])
 	}
+	settle := settling(ctx)
 	all, unread := notEmpty(a, t, "the queue", func(agent *config.Agent) (*queueList, error) {
-		return readQueue(ctx, agent, limit)
+		return readQueue(settle, agent, limit)
 	})
 	return queueLists{all, unread}, nil
 }
@@ -187,9 +189,9 @@ func answerHint(err error, ours string, a *config.Agent) error {
 
 // readQueue returns the beginning of a queue. With a list and an error, what the error
 // names may hold more.
-func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, error) {
+func readQueue(settle func(*config.Agent) error, a *config.Agent, limit int) (*queueList, error) {
 	list := &queueList{Agent: a.Name, Entries: []queued{}}
-	err := queue.Settle(ctx, a)
+	err := settle(a)
 	if isMissing(err) {
 		return list, nil
 	}

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/queue"
 )
 
 // target is what a command about queues should do, and for which agents: AGENT
@@ -179,6 +182,20 @@ func notEmpty[L interface{ empty() bool }](a *app, t target, of string, read fun
 		}
 	}
 	return all, unread
+}
+
+// locksFor is how long a command that looks at many queues waits for those that somebody
+// else has locked, in all.
+const locksFor = time.Second
+
+// settling returns queue.Settle for a command that looks at many queues.
+func settling(ctx context.Context) func(*config.Agent) error {
+	end := time.Now().Add(locksFor)
+	return func(a *config.Agent) error {
+		ctx, cancel := context.WithDeadline(ctx, end)
+		defer cancel()
+		return queue.Settle(ctx, a)
+	}
 }
 
 // unreadLists are what agents have of a kind that could not be read.

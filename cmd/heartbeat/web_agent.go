@@ -93,7 +93,7 @@ func (w *webAgents) Queue(ctx context.Context, agent string) (webpage.Queue, err
 		return webpage.Queue{}, err
 	}
 	var all webpage.Queue
-	list, err := readQueue(ctx, a, webEntries)
+	list, err := readQueue(settling(ctx), a, webEntries)
 	if err != nil {
 		all.Note = err.Error()
 		if asked, err := queue.Question(ctx, a); err == nil && asked != nil {
