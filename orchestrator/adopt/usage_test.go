@@ -2,7 +2,6 @@ package adopt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -42,7 +41,7 @@ func TestBillsAreTakenOnce(t *testing.T) {
 	killed, kill := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, kill) // anywhere
 	log := slog.New(slog.NewTextHandler(&l.log, nil))
-	if err := All(killed, l.store, log); err != nil && !errors.Is(err, context.Canceled) {
+	if err := All(killed, l.store, log); err != nil && killed.Err() == nil {
 		t.Fatal(err)
 	}
 	is := func(want int) {
