@@ -181,7 +181,7 @@ func TestAYearOfAThousandAgents(t *testing.T) {
 	t.Parallel()
 	perDay, agents := 2, 10
 	if *testbed.Full {
-		perDay, agents = 20, 1000
+		perDay, agents = 18, 1000
 	}
 	s := storetest.New(t, t.TempDir())
 	const days = 400
