@@ -31,6 +31,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/ptyrun/lobby"
 	"heartbeat/sources"
 )
@@ -72,7 +73,7 @@ func newLab(t *testing.T) *lab {
 	var around sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	l.fires = firing.New(firing.Options{
-		StateDir: t.TempDir(), Log: l.log, Note: func(journal.Event) {}, Go: around.Go,
+		StateDir: t.TempDir(), Store: storetest.New(t, t.TempDir()), Log: l.log, Note: func(journal.Event) {}, Go: around.Go,
 		Environment: func(a *config.Agent) ([]string, error) { return a.Environ(os.Environ()) },
 	})
 	l.fires.Start(ctx)
