@@ -66,3 +66,29 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the browser says: %s", e)
 	}
 }
+
+// TestAnAnswerThatComesLateHidesNothing: the answer to a form has the page as it was when the form
+// was sent. It came later than what the session said, took that away, and it was not told again.
+func TestAnAnswerThatComesLateHidesNothing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	f := newFleet(t)
+	f.start()
+	tab := f.open(ctx, "act")
+	f.must(tab.Go(ctx, f.home+"/page/agents/archive"))
+	f.shows(ctx, tab, "that it is live", `document.getElementById("link-state").textContent === "live"`)
+	f.must(tab.Eval(ctx, `(() => {
+		const send = window.fetch;
+		window.fetch = async (...what) => {
+			const answer = await send(...what);
+			while (!document.querySelector("#agent-said").innerText.includes("done: Late")) await new Promise((go) => setTimeout(go, 20));
+			return answer;
+		};
+	})()`, nil))
+	f.must(tab.Click(ctx, "#agent-text"))
+	f.must(tab.Type(ctx, "Late"))
+	f.must(tab.Press(ctx, "Enter", true))
+	f.shows(ctx, tab, "that it is queued", `document.querySelector("#said").textContent.includes("archive: queued")`)
+	f.shows(ctx, tab, "what came of it", `document.querySelector("#agent-said").innerText.includes("done: Late")`)
+}

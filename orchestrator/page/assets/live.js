@@ -121,6 +121,7 @@
     const moved = seen.getBoundingClientRect().top - before;
     if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
   };
+  let start = () => {};
   const show = (m) => {
     if (pressed) { later.push(m); return; } // nothing moves under a finger
     steady(() => {
@@ -130,6 +131,7 @@
     if (m.title) document.title = m.title;
     const asks = document.getElementById("asks");
     if (asks && m.asks !== undefined) asks.textContent = m.asks ? " " + m.asks : "";
+    if (m.loaded) start(); // it may be older than what was told meanwhile: that is told again
     document.dispatchEvent(new Event("shown"));
   };
   addEventListener("pointerdown", () => { pressed = true; });
@@ -179,7 +181,7 @@
       const now = document.querySelector(`#act [name=${name}]`), next = doc.querySelector(`#act [name=${name}]`);
       if (now && next) now.value = next.value;
     }
-    show(message(doc));
+    show({ ...message(doc), loaded: true });
   };
   const parse = async (res) => new DOMParser().parseFromString(await res.text(), "text/html");
   const answered = async (res, sent) => {
@@ -232,7 +234,7 @@
   stop = () => { clearTimeout(again); if (source) source.close(); source = null; };
   // Who may not look any more sees why, and nothing else.
   const over = () => { stop(); parts.replaceChildren(); location.reload(); };
-  const start = () => {
+  start = () => {
     stop();
     if (document.hidden) return;
     source = new EventSource("/page/live?at=" + encodeURIComponent(at) + "&has=" + has());
