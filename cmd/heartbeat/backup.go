@@ -25,8 +25,9 @@ type backupCmd struct {
 // Help implements kong's HelpProvider.
 func (backupCmd) Help() string {
 	return `Writes a backup of the fleet's store: heartbeat.db in its state directory, with the
-journal, what is known of accounts, and who may see the page. A scheduler that runs goes on meanwhile, and writes
-one a day by itself. A copy by other means is damaged as long as the store is open.
+journal, what triggers have fired, who is paused, what was spent, and who may see the
+page. A scheduler that runs goes on meanwhile, and writes one a day by itself. A copy by
+other means is damaged as long as the store is open.
 "heartbeat restore FILE" puts a backup back. Queues are in the agents' directories
 (heartbeat help files).
 

@@ -1,6 +1,6 @@
 // Package adopt takes over what earlier versions of heartbeat kept in files of a fleet's
-// state directory into its store: once, when the first run of this version begins. It alone
-// still reads those formats.
+// state directory into its store: once, when the first run of this version begins, or the first
+// command that writes the store without a run. It alone still reads those formats.
 //
 // A file is taken in one transaction, which also notes that it was; then it is moved to
 // before-store/ in the state directory. So a kill at any moment repeats nothing and loses

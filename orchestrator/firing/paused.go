@@ -36,7 +36,7 @@ func (t *Triggers) Resume(ctx context.Context, cfg *config.Agent, name string) e
 	return t.setPause(ctx, cfg, name, func(m *memory.Trigger) { m.Resume(time.Now()) })
 }
 
-// setPause changes the pause of one trigger, on the disk first, and stops it or starts it.
+// setPause changes the pause of one trigger, durably, and then stops it or starts it.
 func (t *Triggers) setPause(ctx context.Context, cfg *config.Agent, name string, change func(*memory.Trigger)) error {
 	i, err := Find(cfg, name)
 	if err != nil {

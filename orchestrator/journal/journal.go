@@ -221,6 +221,8 @@ func (j *Journal) Flush() error {
 		defer j.mu.Unlock()
 		if len(j.waiting) < mostWaiting {
 			j.waiting = append(batch, j.waiting...)
+		} else {
+			j.lost += len(batch)
 		}
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}

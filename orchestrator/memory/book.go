@@ -77,8 +77,17 @@ func (b *Book) Run(ctx context.Context) {
 // wait.
 const atOnce = 100
 
-// flush writes what is to be written.
+// flush writes what is to be written. What cannot be is tried again with the next that is to
+// be saved, and at the end.
 func (b *Book) flush() {
+	var failed []*Agent
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, m := range failed {
+			b.behind[m] = true
+		}
+	}()
 	for {
 		var some []*Agent
 		b.mu.Lock()
@@ -96,6 +105,7 @@ func (b *Book) flush() {
 		}
 		if err := b.save(some...); err != nil {
 			b.log.Warn("cannot keep what triggers remember", "agents", len(some), "err", err)
+			failed = append(failed, some...)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (p Paused) Again(asked Paused) Paused {
 	return asked
 }
 
-// at returns what is left of a pause that was read from disk. If the clock was set back, the pause
+// at returns what is left of a pause that was read from the store. If the clock was set back, the pause
 // lasts no longer from now on than it was to last in all.
 func (p Paused) at(now time.Time) Paused {
 	if p.Since.IsZero() || p.Until.IsZero() {

@@ -2,9 +2,9 @@
 // keeps small JSON files there. The content of the files is up to their writers;
 // this room owns the paths and the way to and from the disk.
 //
-// The state directory holds what was applied, the last fires, what may be killed,
-// and the journal; the runtime directory holds sockets. Both are private to the
-// user (0700, files 0600). No queue depends on them.
+// The state directory holds the fleet's store, what was applied, and what may be
+// killed; the runtime directory holds sockets. Both are private to the user (0700,
+// files 0600). No queue depends on them.
 package state
 
 import (
@@ -24,7 +24,7 @@ import (
 // EnvBase replaces the base of all state directories.
 const EnvBase = "HEARTBEAT_STATE_DIR"
 
-// maxFile limits what Load reads: a watch of 500,000 files remembers them all.
+// maxFile limits what Load reads, in bytes.
 const maxFile = 256 << 20
 
 // maxSocketDir is the longest path of a directory for sockets: sun_path has 104

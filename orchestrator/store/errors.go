@@ -190,11 +190,6 @@ func isFull(err error) bool {
 
 func isBusy(err error) bool { return code(err)&0xff == sqlite3.SQLITE_BUSY }
 
-// IsDuplicate reports whether a row was refused because its key is there already.
-func IsDuplicate(err error) bool {
-	return code(err) == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code(err) == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
-}
-
 // typed is implemented by errors that say what is wrong with a store.
 type typed interface {
 	error

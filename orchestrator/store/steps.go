@@ -58,8 +58,8 @@ func bring(ctx context.Context, tx *sql.Tx) error {
 
 // Migrate brings a store's tables to this program's version, forwards only, in one
 // transaction, and returns the version that it had. Before it changes anything it makes a
-// backup, Name.before-VERSION. A store of a newer version is a *VersionError. Only "run" calls
-// it, at its start.
+// backup, Name.before-VERSION. A store of a newer version is a *VersionError. Whoever is
+// to write the store calls it before.
 func Migrate(ctx context.Context, l *Lock) (from int, err error) {
 	r, err := open(ctx, l.dir)
 	if err != nil {

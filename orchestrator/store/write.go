@@ -118,7 +118,12 @@ func (s *Store) Write(ctx context.Context, act func(*Change) error) error {
 	select {
 	case <-r.done:
 		return r.err
-	case <-s.ended: // it went while this was on its way
+	case <-s.ended: // it went while this was on its way, or just after
+	}
+	select {
+	case <-r.done:
+		return r.err
+	default:
 		return errClosed
 	}
 }

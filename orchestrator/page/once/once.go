@@ -1,7 +1,7 @@
 // Package once has each order that a person gives by the page carried out once: a
 // double tap, a reloaded page and a request that a proxy sends again get the first
-// one's answer. What was ordered is kept in the state directory, synced before it is
-// carried out, so that this holds over a restart.
+// one's answer. What was ordered is kept in the fleet's store before it is carried
+// out, so that this holds over a restart.
 package once
 
 import (
