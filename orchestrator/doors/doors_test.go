@@ -31,6 +31,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/ptyrun/lobby"
 	"heartbeat/sources"
@@ -46,6 +47,7 @@ type lab struct {
 	fires *firing.Firing
 	hooks *firing.Triggers
 	doors *Doors
+	store *store.Store
 	log   *slog.Logger
 
 	mu      sync.Mutex
@@ -70,10 +72,11 @@ func newLab(t *testing.T) *lab {
 		}},
 		{Name: "gated", Gate: []string{"false"}, Webhook: &config.WebhookTrigger{Path: "/gated", Prompt: "x"}},
 	}}
+	l.store = storetest.New(t, t.TempDir())
 	var around sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	l.fires = firing.New(firing.Options{
-		StateDir: t.TempDir(), Store: storetest.New(t, t.TempDir()), Log: l.log, Note: func(journal.Event) {}, Go: around.Go,
+		StateDir: t.TempDir(), Store: l.store, Log: l.log, Note: func(journal.Event) {}, Go: around.Go,
 		Environment: func(a *config.Agent) ([]string, error) { return a.Environ(os.Environ()) },
 	})
 	l.fires.Start(ctx)
@@ -315,6 +318,25 @@ func TestAPausedWebhookIsAskedAgain(t *testing.T) {
 	}
 	l.must(l.hooks.Resume(t.Context(), l.cfg, "open"))
 	ask("d-2", 202)
+}
+
+// TestAPauseThatCannotBeKeptIsNone: who asked for it is told that it failed. It held until the next
+// reload, and was kept with the next fire.
+func TestAPauseThatCannotBeKeptIsNone(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.must(l.hooks.Pause(t.Context(), l.cfg, "gated", memory.Paused{Since: time.Now()}))
+	l.must(l.store.Close())
+	if err := l.hooks.Pause(t.Context(), l.cfg, "open", memory.Paused{Since: time.Now()}); err == nil {
+		t.Error("a pause is kept in a store that is closed")
+	}
+	if err := l.hooks.Resume(t.Context(), l.cfg, "gated"); err == nil {
+		t.Error("the end of a pause is kept in a store that is closed")
+	}
+	l.hooks.Set(t.Context(), l.cfg) // as a reload does
+	if all := l.hooks.Paused(); len(all) != 1 || all[0].Trigger != "gated" {
+		t.Errorf("paused are %+v", all)
+	}
 }
 
 func TestWhatCannotBeQueuedIsAskedForAgain(t *testing.T) {

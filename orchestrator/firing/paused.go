@@ -45,8 +45,9 @@ func (t *Triggers) setPause(ctx context.Context, cfg *config.Agent, name string,
 	t.f.changing.Lock()
 	defer t.f.changing.Unlock()
 	r, was := t.remember(cfg), t.isPaused(name)
-	change(r.all[i])
+	undo := r.all[i].Try(change)
 	if err := r.memory.Save(); err != nil {
+		undo() // who asked for it is told that it was not done
 		return err
 	}
 	t.recallPaused(cfg, r)

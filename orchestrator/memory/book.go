@@ -1,9 +1,11 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,7 +114,15 @@ func (b *Book) flush() {
 
 // save writes what agents' triggers remember, and returns when it is durable. No lock of theirs
 // is held while it waits: the store's writer takes it.
+//
+// Of one agent's saves one runs at a time: another would count as stored what the first has
+// not committed yet.
 func (b *Book) save(some ...*Agent) error {
+	slices.SortFunc(some, func(x, y *Agent) int { return cmp.Compare(x.key, y.key) }) // all lock in this order
+	for _, m := range some {
+		m.saving.Lock()
+		defer m.saving.Unlock()
+	}
 	err := b.store.Write(context.Background(), func(c *store.Change) error {
 		for _, m := range some {
 			if err := m.write(c); err != nil {

@@ -25,8 +25,9 @@ import (
 
 // Agent is the memory of an agent's triggers. Any goroutine may call its methods.
 type Agent struct {
-	book *Book
-	key  string
+	book   *Book
+	key    string
+	saving sync.Mutex // is held while it is written; taken before mu
 
 	mu   sync.Mutex // is not held while the store is waited for
 	data remembered

@@ -49,6 +49,29 @@ func (t *Trigger) Resume(now time.Time) {
 	})
 }
 
+// Try changes the trigger, and returns what puts its pause, and since when its schedule counts,
+// back to what they were, unless they have changed again.
+func (t *Trigger) Try(change func(*Trigger)) (undo func()) {
+	type state struct {
+		paused Paused
+		fired  time.Time
+	}
+	now := func() (s state) {
+		t.note(func() { s = state{t.t.Paused, t.t.Fired} })
+		return s
+	}
+	before := now()
+	change(t)
+	after := now()
+	return func() {
+		t.note(func() {
+			if (state{t.t.Paused, t.t.Fired}) == after {
+				t.t.Paused, t.t.Fired = before.paused, before.fired
+			}
+		})
+	}
+}
+
 // PausedTriggers returns which of an agent's triggers are paused, whose memories are all.
 func PausedTriggers(a *config.Agent, all []*Trigger, now time.Time) (paused []PausedTrigger) {
 	for i, t := range all {
