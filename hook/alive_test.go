@@ -44,7 +44,7 @@ func TestASignOfLifeOfAnotherClient(t *testing.T) {
 		"without the session's token": func(l *lab) { l.env = append(l.env, ask.EnvSession+"=another") },
 		"without a session":           func(l *lab) { l.env = append(l.env, ask.EnvSession+"=") },
 		"whose session has ended":     func(l *lab) { l.change(func(r *Record) { r.Phase = Ended }) },
-		"inside of a nested client":   func(l *lab) { l.env, l.caller = append(l.env, "CLAUDE_PID=1"), process.Of(1) },
+		"inside of a nested client":   func(l *lab) { l.env = append(l.env, "CLAUDE_PID=1"); l.isCalledBy(process.Of(1)) },
 		"whose shim is gone":          func(l *lab) { l.env = append(l.env, ask.EnvSocket+"="+socket(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,8 +57,8 @@ func program(t testing.TB) string {
 type lab struct {
 	t          testing.TB
 	live       *Live
-	caller     Process  // the client whose hooks they are
-	called     sync.Map // :: pid of a hook that asks or has asked → true
+	caller     atomic.Pointer[Process] // the client whose hooks they are; an answer may be late
+	called     sync.Map                // :: pid of a hook that asks or has asked → true
 	home       string
 	inbox      string
 	transcript string
@@ -78,7 +79,7 @@ func newLab(t testing.TB, change ...func(*Record)) *lab {
 	}
 	l.release = sync.OnceValue(release)
 	t.Cleanup(func() { l.release() })
-	l.caller = self()
+	l.isCalledBy(self())
 	l.env = []string{
 		"PATH=" + os.Getenv("PATH"), ask.EnvSession + "=t0ken", ask.EnvSocket + "=" + socket(t), ask.EnvHome + "=" + home,
 		"CLAUDE_PID=" + strconv.Itoa(os.Getpid()),
@@ -140,11 +141,14 @@ func (l *lab) serve(path string) {
 				return
 			}
 			all.Go(func() {
-				l.live.Answer(ctx, conn, func() (Caller, error) { return Caller{Client: l.caller, Hook: l.calledBy(conn)}, nil })
+				l.live.Answer(ctx, conn, func() (Caller, error) { return Caller{Client: *l.caller.Load(), Hook: l.calledBy(conn)}, nil })
 			})
 		}
 	})
 }
+
+// isCalledBy says whose hooks they are from now on.
+func (l *lab) isCalledBy(p Process) { l.caller.Store(&p) }
 
 // calledBy notes the hook at the other end of a connection.
 func (l *lab) calledBy(conn net.Conn) Process {

@@ -145,7 +145,7 @@ func TestForeignSessionsTouchNothing(t *testing.T) {
 		"no token":      func(l *lab) { l.env = append(l.env, ask.EnvSession+"=") },
 		"no socket":     func(l *lab) { l.env = append(l.env, ask.EnvSocket+"=") },
 		"another token": func(l *lab) { l.env = append(l.env, ask.EnvSession+"=other") },
-		"nested client": func(l *lab) { l.caller = Process{PID: os.Getppid()} },
+		"nested client": func(l *lab) { l.isCalledBy(Process{PID: os.Getppid()}) },
 		"session ended": func(l *lab) { l.change(func(r *Record) { r.Phase = Ended }) },
 	} {
 		t.Run(name, func(t *testing.T) {

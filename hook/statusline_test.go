@@ -57,7 +57,7 @@ func TestStatusLineOfAnotherClient(t *testing.T) {
 		"without the session's token": func(l *lab) { l.env = append(l.env, ask.EnvSession+"=another") },
 		"without a session":           func(l *lab) { l.env = append(l.env, ask.EnvSession+"=") },
 		"whose session has ended":     func(l *lab) { l.change(func(r *Record) { r.Phase = Ended }) },
-		"that is not the bound one":   func(l *lab) { l.caller = Process{PID: 1} },
+		"that is not the bound one":   func(l *lab) { l.isCalledBy(Process{PID: 1}) },
 		"in another conversation":     func(l *lab) { l.change(func(r *Record) { r.ClientSession, r.Attached = "D", 0 }) },
 	} {
 		t.Run(name, func(t *testing.T) {

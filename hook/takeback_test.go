@@ -107,8 +107,7 @@ func TestAWaitingHookWhoseClientDiedTakesNothing(t *testing.T) {
 			t.Parallel()
 			started, kill := someClient(t)
 			l := newLab(t, persistent)
-			l.caller.PID = started.Process.Pid
-			l.caller = process.Of(l.caller.PID)
+			l.isCalledBy(process.Of(started.Process.Pid))
 			l.quietly(client.SessionStart, fields{"source": "startup"})
 			cmd := l.wait()
 			kill(reaped)
