@@ -75,17 +75,8 @@ func isThere(o, now Origin) bool {
 	if o.StateDir != now.StateDir && !slices.Contains(state.Beside(now.StateDir), o.StateDir) {
 		return filepath.IsAbs(o.StateDir) && store.Exists(o.StateDir)
 	}
-	id, err := StoreID(context.Background(), o.StateDir)
+	id, err := store.ID(context.Background(), o.StateDir)
 	return err == nil && id == o.Store
-}
-
-// StoreID returns the id of the store in a state directory.
-func StoreID(ctx context.Context, stateDir string) (string, error) {
-	r, err := store.OpenReader(ctx, stateDir)
-	if err != nil {
-		return "", err
-	}
-	return r.ID(), r.Close()
 }
 
 // String says which store, or agent, it is.

@@ -25,10 +25,19 @@ func TestADirectoryNamesItsStore(t *testing.T) {
 		if err := os.WriteFile(o.File, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		o.Store = storetest.New(t, o.StateDir).ID()
+		s := storetest.New(t, o.StateDir)
+		if filepath.Base(dir) == "newer" {
+			if err := s.Write(t.Context(), func(c *store.Change) error {
+				_, err := c.Do(`UPDATE store SET version = version + 1`)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.Store = s.ID()
 		return o
 	}
-	now, beside, far := makes("state/now"), makes("state/beside"), makes("root/far")
+	now, beside, newer, far := makes("state/now"), makes("state/beside"), makes("state/newer"), makes("root/far")
 	known := memory.Identities{{Name: "a", Key: "a", Dir: filepath.Join(root, "a")}, {Name: "b", Key: "b~2", Dir: filepath.Join(root, "b")}}
 	with := func(o Origin, change func(*Origin)) Origin { change(&o); return o }
 	for name, tt := range map[string]struct {
@@ -40,6 +49,7 @@ func TestADirectoryNamesItsStore(t *testing.T) {
 		"this fleet":                  {with(now, func(o *Origin) { o.Agent = "b~2" }), ""},
 		"this fleet by its old name":  {with(now, func(o *Origin) { o.Agent, o.File = "b~2", "/old.yaml" }), ""},
 		"another fleet":               {beside, "with another store: that in " + `"` + beside.StateDir},
+		"one of another version":      {newer, "with another store: that in " + `"` + newer.StateDir},
 		"another state directory":     {far, "with another store: that in " + `"` + far.StateDir},
 		"one beside, of another id":   {with(beside, func(o *Origin) { o.Store = "x" }), "that cannot be found"},
 		"this one, when it was lost":  {with(now, func(o *Origin) { o.Store = "x" }), "that is not in " + `"` + now.StateDir},
@@ -78,7 +88,7 @@ func TestADirectoryNamesItsStore(t *testing.T) {
 			}
 		})
 	}
-	if _, err := StoreID(t.Context(), filepath.Join(root, "none")); err != store.ErrNone {
+	if _, err := store.ID(t.Context(), filepath.Join(root, "none")); err != store.ErrNone {
 		t.Errorf("no store: %v", err)
 	}
 }

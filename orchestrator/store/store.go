@@ -106,6 +106,16 @@ func open(ctx context.Context, dir string) (*Reader, error) {
 	return r, nil
 }
 
+// ID returns the ID of the store in a state directory, whatever version its tables have. The
+// error is ErrNone if there is none, a *RefusedError if what stands at its name cannot be used.
+func ID(ctx context.Context, dir string) (string, error) {
+	r, err := open(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	return r.id, r.Close()
+}
+
 // ID is the store's random name, which it keeps for good: what was written for one store
 // is told from what was written for another.
 func (r *Reader) ID() string { return r.id }
