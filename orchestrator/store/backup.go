@@ -48,10 +48,14 @@ func (r *Reader) Backup(ctx context.Context, to string) error {
 // Backups is the folder in a state directory that KeepBackups writes into.
 const Backups = "backups"
 
-// How many backups are kept, and how old the newest is at most.
+// How many backups are kept, of those that are made daily and of those that Migrate makes, how
+// old the newest is at most, when one that failed is tried again, and how long nobody has
+// written into one that nobody finishes.
 const (
-	kept  = 3
-	daily = 24 * time.Hour
+	kept   = 3
+	daily  = 24 * time.Hour
+	hourly = time.Hour
+	idle   = time.Hour
 )
 
 // backupPrefix begins the names of backups, before the time.
@@ -68,15 +72,17 @@ func NewBackup(stateDir string, now time.Time) (string, error) {
 
 // KeepBackups writes a backup into the state directory if the newest is a day old, or has a
 // time that is still to come, and removes all but the newest three. A store that is damaged
-// (Verify) replaces none of them. It reports when to call it again.
+// (Verify) replaces none of them. It reports when to call it again: soon, if it failed.
 func (s *Store) KeepBackups(ctx context.Context, now time.Time) (after time.Duration, err error) {
+	swept := sweep(s.Dir(), now)
+	defer func() { err = errors.Join(err, swept) }()
 	to, err := NewBackup(s.Dir(), now)
 	if err != nil {
-		return daily, err
+		return hourly, err
 	}
 	names, err := filepath.Glob(filepath.Join(filepath.Dir(to), backupPrefix+"*.db"))
 	if err != nil {
-		return daily, err
+		return hourly, err
 	}
 	slices.Sort(names)
 	if len(names) > 0 {
@@ -90,12 +96,46 @@ func (s *Store) KeepBackups(ctx context.Context, now time.Time) (after time.Dura
 		err = s.Backup(ctx, to)
 	}
 	if err != nil {
-		return daily, err
+		return hourly, err
 	}
 	for _, old := range names[:max(0, len(names)+1-kept)] {
 		err = errors.Join(err, discard(old))
 	}
 	return daily, err
+}
+
+// sweep removes from a state directory what killed processes have left of backups that they did
+// not finish, and all but the newest three of those that Migrate made. The caller holds the
+// fleet's lock. Commands write backups without it, so one that is written into is left alone.
+func sweep(dir string, now time.Time) error {
+	path := filepath.Join(dir, Name)
+	unfinished, err := filepath.Glob(filepath.Join(dir, Backups, backupPrefix+"*.db.new*"))
+	unfinished = slices.DeleteFunc(unfinished, func(name string) bool {
+		info, err := os.Lstat(name)
+		return err == nil && now.Sub(info.ModTime()).Abs() < idle
+	})
+	copies, failed := filepath.Glob(path + beforeStep + "*")
+	err = errors.Join(err, failed)
+	var whole []string
+	for _, name := range copies {
+		if _, err := time.Parse(stepTime, timeOf(name)); err == nil {
+			whole = append(whole, name)
+		} else if strings.Contains(timeOf(name), "Z.new") {
+			unfinished = append(unfinished, name)
+		}
+	}
+	slices.SortFunc(whole, func(a, b string) int { return strings.Compare(timeOf(a), timeOf(b)) })
+	for _, name := range append(unfinished, whole[:max(0, len(whole)-kept)]...) {
+		err = errors.Join(err, discard(name))
+	}
+	return err
+}
+
+// timeOf is what follows the version in the name of a backup that Migrate makes.
+func timeOf(name string) string {
+	_, after, _ := strings.Cut(filepath.Base(name), beforeStep)
+	_, when, _ := strings.Cut(after, "-")
+	return when
 }
 
 // Restore puts a backup in the place of a fleet's store. What was there stays beside it,

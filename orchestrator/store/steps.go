@@ -56,9 +56,12 @@ func bring(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
+// beforeStep and stepTime are of the names of the backups that Migrate makes.
+const beforeStep, stepTime = ".before-", "20060102T150405.000Z"
+
 // Migrate brings a store's tables to this program's version, forwards only, in one
 // transaction, and returns the version that it had. Before it changes anything it makes a
-// backup, Name.before-VERSION. A store of a newer version is a *VersionError. Whoever is
+// backup, Name.before-VERSION-TIME. A store of a newer version is a *VersionError. Whoever is
 // to write the store calls it before.
 func Migrate(ctx context.Context, l *Lock) (from int, err error) {
 	r, err := open(ctx, l.dir)
@@ -71,7 +74,7 @@ func Migrate(ctx context.Context, l *Lock) (from int, err error) {
 	case from > Version:
 		err = &VersionError{Path: r.path, Has: from, Wants: Version}
 	case from < Version: // it may have been tried a moment ago
-		backup = fmt.Sprintf("%s.before-%d-%s", r.path, Version, time.Now().UTC().Format("20060102T150405.000Z"))
+		backup = fmt.Sprintf("%s%s%d-%s", r.path, beforeStep, Version, time.Now().UTC().Format(stepTime))
 		err = r.Backup(ctx, backup)
 	}
 	if err = errors.Join(err, r.Close()); err != nil || from == Version {

@@ -527,6 +527,65 @@ func TestThreeBackupsAreKept(t *testing.T) {
 	}
 }
 
+// TestABackupThatFailedIsTriedSoon, not in a day.
+func TestABackupThatFailedIsTriedSoon(t *testing.T) {
+	t.Parallel()
+	dir, l := fresh(t)
+	s := opened(t, l)
+	if err := os.WriteFile(filepath.Join(dir, Backups), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := s.KeepBackups(t.Context(), start); err == nil || after != time.Hour {
+		t.Errorf("again after %v: %v", after, err)
+	}
+}
+
+// TestUnfinishedBackupsGo: each was as large as the store, and stayed for ever. One that a
+// command writes meanwhile stays, and so does what a restore put aside.
+func TestUnfinishedBackupsGo(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"opening", "the daily backup"} {
+		dir, l := fresh(t)
+		var s *Store
+		if by != "opening" {
+			s = opened(t, l)
+		}
+		if err := os.Mkdir(filepath.Join(dir, Backups), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		goes := []string{
+			Backups + "/heartbeat-20261101T100000Z.db.new", Backups + "/heartbeat-20261101T100000Z.db.new-journal",
+			Name + ".before-15-20261129T100000.000Z.new", Name + ".before-15-20261129T100000.000Z.new-wal",
+			Name + ".before-9-20261103T100000.000Z",
+		}
+		stays := []string{
+			Backups + "/heartbeat-20261101T110000Z.db.new", Name + ".before-restore-1", Name + ".before-restore-1-wal",
+			Name + ".before-9-20261104T100000.000Z", Name + ".before-10-20261105T100000.000Z", Name + ".before-15-20261106T100000.000Z",
+		}
+		for _, name := range slices.Concat(goes, stays) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now := time.Now()
+		for _, name := range goes[:2] {
+			if err := os.Chtimes(filepath.Join(dir, name), now, now.Add(-2*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s == nil {
+			opened(t, l)
+		} else if _, err := s.KeepBackups(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range slices.Concat(goes, stays) {
+			if _, err := os.Lstat(filepath.Join(dir, name)); (err != nil) != (i < len(goes)) {
+				t.Errorf("%s, %s: %v", by, name, err)
+			}
+		}
+	}
+}
+
 // TestWhatIsNoBackupIsNotRestored, and the store stays as it is.
 func TestWhatIsNoBackupIsNotRestored(t *testing.T) {
 	t.Parallel()

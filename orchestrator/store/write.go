@@ -65,6 +65,7 @@ func Open(ctx context.Context, l *Lock) (*Store, error) {
 	if err := s.Write(ctx, s.begin); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	_ = sweep(l.dir, time.Now()) // KeepBackups says why it cannot be done
 	return s, nil
 }
 
