@@ -33,7 +33,8 @@ other means is damaged as long as the store is open.
 
 With --as-files it writes what the store holds as files for a heartbeat that knows no
 store (before 2026-12), and says how to go back to that. What that version does not
-know, such as pauses of single triggers, does not count there.
+know, such as pauses of single triggers, does not count there. What agents did over
+time, which nothing is decided from, is not written.
 
 Examples:
 

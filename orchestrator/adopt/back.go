@@ -30,7 +30,8 @@ import (
 
 // WriteFiles writes what a store holds into files, as versions before 2026-12 read them in their
 // state directory, below a new folder: the way back. It returns their paths in it. What such a
-// version does not know, such as pauses of triggers, it passes over.
+// version does not know, such as pauses of triggers, it passes over; and what agents did over time
+// (series/), which nothing is decided from.
 func WriteFiles(ctx context.Context, r *store.Reader, dir string) ([]string, error) {
 	err := os.Mkdir(dir, 0o700)
 	if err != nil {
