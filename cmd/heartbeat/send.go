@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,6 +22,7 @@ import (
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/person"
 	"heartbeat/orchestrator/send"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
@@ -169,7 +171,7 @@ func (a *app) whileStopped(s *send.Sent, err error) {
 // awaits changes who waits for the reply to a prompt of a fleet, and reports whether somebody did.
 func awaits(ctx context.Context, s *store.Store, o awaited.Order) (known bool, err error) {
 	err = s.Write(ctx, func(c *store.Change) error {
-		known, err = o.Do(c)
+		known, err = o.Ask(c)
 		return err
 	})
 	return known, err
@@ -187,12 +189,25 @@ func (a *app) await(ctx context.Context, o awaited.Order) (known bool, err error
 		if err != nil {
 			return false, err
 		}
+		o.By = waiter(dir)
 		err = adopt.Use(ctx, dir, func(s *store.Store) error {
 			known, err = awaits(ctx, s, o)
 			return err
 		})
 		return known, err
 	})
+}
+
+// waiter is who this process asks for, as awaited.Order.By says it.
+func waiter(stateDir string) string {
+	err := person.Check(os.Getpid(), stateDir)
+	if nobody, is := errors.AsType[*person.NobodyError](err); is && nobody.Agent != "" {
+		return nobody.Agent
+	}
+	if err != nil {
+		return awaited.Nobody
+	}
+	return ""
 }
 
 // unnoticed is what is said of a prompt that is not recorded.

@@ -85,7 +85,7 @@ func (r *surroundings) grant(ctx context.Context, agent string, want json.RawMes
 	case w.Ask != nil:
 		data, err = r.s.AskApproval(ctx, agent, approval.Request{Question: w.Ask.Question, Category: w.Ask.Category, Payload: w.Ask.Payload, Cut: w.Ask.Cut})
 	case w.Send != nil:
-		data, err = r.queue(ctx, *w.Send)
+		data, err = r.queue(ctx, agent, *w.Send)
 	default:
 		err = errors.New("this scheduler does not know what the session wants: it is of another version")
 	}
@@ -104,15 +104,19 @@ func answerOf(g granted) json.RawMessage {
 	return text
 }
 
-// queue puts a prompt into an agent's queue, or where it waits for its time.
-func (r *surroundings) queue(ctx context.Context, w wishToSend) (send.Sent, error) {
+// queue puts a prompt of a session of the agent by into an agent's queue, or where it waits for
+// its time.
+func (r *surroundings) queue(ctx context.Context, by string, w wishToSend) (send.Sent, error) {
 	f := r.s.Declared()
 	agent, err := findAgent(f, w.Agent)
 	if err != nil {
 		return send.Sent{}, err
 	}
 	c := sendCmd{At: flagText(w.At), In: w.In}
-	w.Asked.Await = func(ctx context.Context, o awaited.Order) (bool, error) { return awaits(ctx, r.store, o) }
+	w.Asked.Await = func(ctx context.Context, o awaited.Order) (bool, error) {
+		o.By = by
+		return awaits(ctx, r.store, o)
+	}
 	if !c.timed() {
 		s, err := send.Prompt(ctx, f, agent, w.Asked, r.app.ours())
 		return s, refusedNow(r.app, agent, err)

@@ -33,6 +33,8 @@ type fleet struct {
 	asked []string
 	// nobody is what is said of who asks, if that is no person.
 	nobody error
+	// session is the agent whose session asks, "": none.
+	session string
 }
 
 func (f *fleet) Stopping() *status.Stopping { return nil }
@@ -51,13 +53,16 @@ func (f *fleet) Snapshot() []status.AgentState {
 	return []status.AgentState{{Agent: "a", State: status.Running}}
 }
 
-func (f *fleet) SessionOf(int) string { return "" }
+func (f *fleet) SessionOf(int) string { return f.session }
 
 func (f *fleet) CheckPerson(int) error { return f.nobody }
 
 func (f *fleet) MayAnswer(_, token string) (string, error) { return token, nil }
 
-func (f *fleet) Await(context.Context, awaited.Order) (bool, error) { return true, nil }
+func (f *fleet) Await(_ context.Context, o awaited.Order) (bool, error) {
+	f.asked = append(f.asked, "await by "+o.By)
+	return true, nil
+}
 
 func (f *fleet) Tokens(_ context.Context, o access.Order, token string) (access.Done, error) {
 	return access.Done{Secret: o.Do + token}, nil
@@ -432,6 +437,19 @@ func TestWhatSessionsMayAskFor(t *testing.T) {
 		err := c.do(t.Context(), http.MethodPost, r.path, &q, &answer)
 		if may := slices.Contains(forSessions, r.path); may != (err == nil) || !may && (len(f.asked) > 0 || !strings.Contains(err.Error(), "cannot "+r.person+": a session of agent")) {
 			t.Errorf("%s: %v, done %q", r.path, err, f.asked)
+		}
+	}
+}
+
+// TestWhoAsksForAWaitIsFoundOut: a session could end a person's.
+func TestWhoAsksForAWaitIsFoundOut(t *testing.T) {
+	t.Parallel()
+	nobody := errors.New("no person")
+	for want, f := range map[string]*fleet{"": {}, "a": {session: "a", nobody: nobody}, awaited.Nobody: {nobody: nobody}} {
+		dir := folder(t)
+		serve(t, dir, f, 1)
+		if _, err := await(t, dir, 1).Await(t.Context(), awaited.Order{Ends: true, By: "b"}); err != nil || !slices.Equal(f.asked, []string{"await by " + want}) {
+			t.Errorf("%q, want %q: %v", f.asked, want, err)
 		}
 	}
 }

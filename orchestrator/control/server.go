@@ -19,6 +19,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/status"
 	"heartbeat/ptyrun/lobby"
 	"heartbeat/ptyrun/peer"
@@ -184,7 +185,9 @@ var routes = []route{
 		if q.Await == nil {
 			return nil, errors.New("cannot note who waits for the reply: the request does not say who")
 		}
-		return s.Await(ctx, *q.Await)
+		o := *q.Await
+		o.By = waiter(ctx, s)
+		return s.Await(ctx, o)
 	}},
 	{path: "answered", person: "answer for a queue", do: func(_ context.Context, s Scheduler, q request) (any, error) {
 		for _, agent := range q.Agents {
@@ -275,6 +278,15 @@ func asker(ctx context.Context, s Scheduler) string {
 		return s.SessionOf(pid)
 	}
 	return ""
+}
+
+// waiter is who asks for a wait, as awaited.Order.By says it.
+func waiter(ctx context.Context, s Scheduler) string {
+	agent := asker(ctx, s)
+	if agent == "" && peer.Person(ctx, s.CheckPerson) != nil {
+		return awaited.Nobody
+	}
+	return agent
 }
 
 // act answers a request that changes something. A request whose client is gone is

@@ -3,6 +3,7 @@
 package awaited
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,6 +35,69 @@ func (r Reply) From() time.Time {
 type Order struct {
 	Reply Reply `json:"reply"`
 	Ends  bool  `json:"ends,omitempty"`
+	// By is the agent whose session asks for it, Nobody, or "": a person, or this program. Who
+	// asks does not say it: it is found out.
+	By string `json:"-"`
+}
+
+// Nobody is who asks that is no person and of no session. No agent has this name.
+const Nobody = "-"
+
+// How many replies are waited for at most that sessions of an agent asked for, and persons, and
+// how long a name is, in bytes: all are read at each look, and each stays for 30 days.
+const (
+	mostOfAgent   = 1000
+	mostOfPersons = 10_000
+	longest       = 512
+)
+
+// ErrOthers means that a session cannot end a wait that somebody else asked for.
+var ErrOthers = errors.New("somebody else asked for it, and a session ends only what sessions of its agent asked for")
+
+// Ask is Do for who is not this program: within bounds, and with By only for what the same one
+// asked for. A wait of somebody else that is asked for again stays as it is. The error is
+// ErrOthers, or says which bound is met.
+func (o Order) Ask(c *store.Change) (known bool, err error) {
+	r := o.Reply
+	var by string
+	known, err = c.One(`SELECT asked_by FROM awaited WHERE agent = $1 AND prompt = $2 AND target = $3`, []any{r.Agent, r.ID, r.Target}, &by)
+	others := known && o.By != "" && by != o.By
+	switch {
+	case err == nil && others && o.Ends:
+		return known, fmt.Errorf("cannot end the wait for the reply to %q: %w", r.ID, ErrOthers)
+	case err == nil && others:
+		return known, nil
+	case err == nil && !known && !o.Ends:
+		err = o.fits(c)
+	}
+	if err != nil {
+		return known, fmt.Errorf("cannot note who waits for the reply: %w", err)
+	}
+	return o.Do(c)
+}
+
+// fits returns an error if there is no room for another wait.
+func (o Order) fits(c *store.Change) error {
+	for _, name := range []string{o.Reply.Agent, o.Reply.ID, o.Reply.Target} {
+		if len(name) > longest {
+			return fmt.Errorf("the name %.40q… has more than %d bytes", name, longest)
+		}
+	}
+	most, whose := mostOfAgent, fmt.Sprintf("sessions of agent %q", o.By)
+	switch o.By {
+	case "":
+		most, whose = mostOfPersons, "persons"
+	case Nobody:
+		whose = "processes that no person started"
+	}
+	var all int
+	if _, err := c.One(`SELECT COUNT(*) FROM awaited WHERE asked_by = $1`, []any{o.By}, &all); err != nil {
+		return err
+	}
+	if all >= most {
+		return fmt.Errorf("%s wait for %d replies already, which is the most", whose, all)
+	}
+	return nil
 }
 
 // Do carries it out, and reports whether somebody waited for the reply before. The same one
@@ -46,9 +110,9 @@ func (o Order) Do(c *store.Change) (known bool, err error) {
 	case o.Ends:
 		_, err = c.Do(`DELETE FROM awaited WHERE agent = $1 AND prompt = $2 AND target = $3`, r.Agent, r.ID, r.Target)
 	default:
-		_, err = c.Do(`INSERT INTO awaited (agent, prompt, target, at, due, queued_before) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (agent, prompt, target) DO UPDATE SET at = excluded.at, due = excluded.due, queued_before = excluded.queued_before`,
-			r.Agent, r.ID, r.Target, store.Millis(r.At), store.Millis(r.Due), r.Before)
+		_, err = c.Do(`INSERT INTO awaited (agent, prompt, target, at, due, queued_before, asked_by) VALUES ($1, $2, $3, $4, $5, $6, $7)
+			ON CONFLICT (agent, prompt, target) DO UPDATE SET at = excluded.at, due = excluded.due, queued_before = excluded.queued_before, asked_by = excluded.asked_by`,
+			r.Agent, r.ID, r.Target, store.Millis(r.At), store.Millis(r.Due), r.Before, o.By)
 	}
 	if err != nil {
 		return known, fmt.Errorf("cannot note who waits for the reply: %w", err)
