@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"heartbeat/orchestrator/adopt"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/usage"
 )
 
 type backupCmd struct {
@@ -128,9 +130,10 @@ func (restoreCmd) Help() string {
 	return `Puts a backup in the place of the fleet's store, while no scheduler runs. The backup
 is checked before anything is changed, and stays as it is. What was there stays beside
 it, under the name that is printed. What happened since the backup was made is not in the
-journal then, and what was ordered by the page since may be ordered again. Tokens of the
-page stay as they are now: what was revoked is not good again. The rows of each table that
-go and come back are counted; one that has changed does both.
+journal then, and what was ordered by the page since may be ordered again. What has fired
+and what was spent since still counts, and tokens of the page stay as they are now: what
+was revoked is not good again. The rows of each table that go and come back are counted;
+one that has changed does both.
 
 Examples:
 
@@ -175,7 +178,7 @@ func (c restoreCmd) run(ctx context.Context, a *app) (result, error) {
 	unknown := false
 	r.Before, err = store.Restore(ctx, lock, c.File, func(was *store.View, c *store.Change) error {
 		unknown = was == nil
-		err := access.Carry(was, c, time.Now())
+		err := cmp.Or(access.Carry(was, c, time.Now()), memory.Carry(was, c), usage.Carry(was, c))
 		if err == nil && was != nil {
 			r.Differences, err = store.Differences(was, &c.View)
 		}

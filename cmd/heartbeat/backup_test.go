@@ -58,6 +58,44 @@ func TestABackupIsRestored(t *testing.T) {
 	}
 }
 
+// TestARestoreForgetsNoFireAndNoCost: what has fired since the backup does not fire again, and what was
+// spent since counts for budgets.
+func TestARestoreForgetsNoFireAndNoCost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  a:\n    dir: agents/a\n    command: [heartbeat, simulate]\n    budget: {day: {turns: 2}}\n    timezone: Etc/GMT+12\n"+
+		"    triggers:\n      - {watch: [\"in/*\"], prompt: \"Look at {{.Path}}\"}\n")
+	w.put("agents/a/in/before", "x")
+	r := w.background()
+	w.ok("backup", "b.db")
+	for i, name := range []string{"one", "two"} {
+		w.put("agents/a/in/"+name, "x")
+		until(t, name+" is done", func() bool { return strings.Count(w.ok("replies"), "Look at") > i })
+	}
+	r.stop()
+	spending := func() (row string) {
+		for line := range strings.Lines(w.ok("usage")) {
+			if strings.HasPrefix(line, "a ") {
+				row += line
+			}
+		}
+		return row
+	}
+	fires, spent := strings.Count(w.ok("replies"), "Look at"), spending()
+	w.ok("restore", "b.db")
+	if now := spending(); now != spent || spent == "" {
+		t.Errorf("spent is\n%s\nand was\n%s", now, spent)
+	}
+	r = w.background()
+	w.put("agents/a/in/three", "x") // it is found, and waits: the day's budget is spent
+	until(t, "the budget is spent", func() bool { return strings.Contains(w.ok("status"), "budget for the day is spent") })
+	until(t, "the new file is queued", func() bool { return strings.Contains(w.ok("inbox"), "in/three") })
+	if in := w.ok("inbox"); strings.Count(in, "Look at") != 1 || strings.Count(w.ok("replies"), "Look at") != fires {
+		t.Errorf("it has fired again:\n%s%s", in, w.ok("replies"))
+	}
+	r.stop()
+}
+
 // TestTheWayBack: the files are those that the fleet goes on with, by the commands that are
 // named, and once more when it comes forward again.
 func TestTheWayBack(t *testing.T) {
