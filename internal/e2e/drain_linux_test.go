@@ -89,8 +89,8 @@ func TestThirtyPromptsOneCallEach(t *testing.T) {
 			t.Errorf("%d model calls for %d prompts", len(calls), len(prompts))
 		}
 		for n, got := range f.prompts() {
-			if want := escaped(prompts[n]); f.whole(got) != want {
-				t.Fatalf("prompt %d reached the model as %.200q, want %.200q", n, got, want)
+			if whole := f.whole(got); whole != prompts[n] && whole != escaped(prompts[n]) {
+				t.Fatalf("prompt %d reached the model as %.200q, want %.200q", n, got, prompts[n])
 			}
 		}
 		if c.real {
@@ -119,8 +119,8 @@ func TestThirtyPromptsOneCallEach(t *testing.T) {
 	})
 }
 
-// escaped is how the client writes a text: it escapes the tags of its own
-// reminders (measured in 2.1.329).
+// escaped is how the client may write a text: it escapes the tags of its own
+// reminders (measured in 2.1.329; 2.1.270 does not).
 func escaped(s string) string {
 	return strings.NewReplacer("<system-reminder>", "&lt;system-reminder>", "</system-reminder>", "&lt;/system-reminder>").Replace(s)
 }

@@ -201,6 +201,9 @@ func TestOtherSessionsInTheDirectory(t *testing.T) {
 			t.Errorf("reply %q", got)
 		}
 		f.phase(hook.Waiting)
+		f.Until("its Stop in the journal", func() bool {
+			return strings.Contains(fmt.Sprintf("%+v", f.events()), "Answer:waits")
+		})
 		before := len(f.events())
 
 		person := exec.Command("/bin/sh", "-c", f.clientCommand()+" 'a person asks'")
