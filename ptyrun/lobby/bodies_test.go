@@ -18,7 +18,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		b := Bodies{Most: 10}
 		enter := func(size int) (*Body, *stranger, error) {
 			s := &stranger{from: "192.0.2.1"}
-			ctx, cancel := context.WithTimeout(peer.With(t.Context(), newConn(s)), time.Minute)
+			ctx, cancel := context.WithTimeout(peer.With(t.Context(), read(s)), time.Minute)
 			defer cancel()
 			body, err := b.Enter(ctx, size)
 			return body, s, err

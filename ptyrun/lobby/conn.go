@@ -14,11 +14,12 @@ import (
 type Conn struct {
 	net.Conn
 
-	// since is from when on it has kept us waiting for a request, in nanoseconds; busy is
-	// true while it does not: it is being answered. writing is since when it has not taken
-	// what we write; 0: nothing is being written.
-	since, writing atomic.Int64
-	busy           atomic.Bool
+	// since is from when on it has kept us waiting for a request, in nanoseconds; 0: nobody has
+	// read from it yet. busy is true while it is being answered, reading while somebody reads
+	// from it, awaited while the rest of its request, or its turn, is waited for. writing is
+	// since when it has not taken what we write; 0: nothing is being written.
+	since, writing         atomic.Int64
+	busy, reading, awaited atomic.Bool
 	// proven: who is at the other end has shown that they may be served. answered: a request
 	// of theirs was.
 	proven, answered atomic.Bool
@@ -33,9 +34,16 @@ type Conn struct {
 }
 
 func newConn(conn net.Conn) *Conn {
-	c := &Conn{Conn: conn, leave: func() {}, crowded: func() bool { return false }}
-	c.heard()
-	return c
+	return &Conn{Conn: conn, leave: func() {}, crowded: func() bool { return false }}
+}
+
+// Read implements net.Conn. Only while somebody reads does a client keep us waiting: what it has
+// sent may lie there for long, on a busy machine, until its turn comes.
+func (c *Conn) Read(b []byte) (int, error) {
+	c.since.CompareAndSwap(0, time.Now().UnixNano())
+	c.reading.Store(true)
+	defer c.reading.Store(false)
+	return c.Conn.Read(b)
 }
 
 // heard restarts the time in which the client keeps us waiting.
@@ -59,8 +67,8 @@ func (c *Conn) waitedFor() (over func()) {
 	if c == nil {
 		return func() {}
 	}
-	c.busy.Store(false)
-	return func() { c.busy.Store(true) }
+	c.awaited.Store(true)
+	return func() { c.awaited.Store(false) }
 }
 
 // Proves says that who is at the other end has proven that they may be served: they make
@@ -75,10 +83,10 @@ func (c *Conn) waits() time.Time {
 		}
 		return time.Unix(0, at)
 	}
-	if c.busy.Load() {
-		return time.Time{}
+	if c.awaited.Load() || c.reading.Load() && !c.busy.Load() {
+		return time.Unix(0, c.since.Load())
 	}
-	return time.Unix(0, c.since.Load())
+	return time.Time{}
 }
 
 // rank is where a connection stands among those that make room: the lowest goes first.

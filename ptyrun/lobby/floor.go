@@ -9,7 +9,7 @@ import (
 // spared is how long a connection has for its request before another may take its
 // place: who sends one at once is heard, however many connections arrive that say
 // nothing.
-const spared = 500 * time.Millisecond
+const spared = 200 * time.Millisecond
 
 // Floor is the room that connections have: so many in all, and each client its share.
 // When it is full, a newcomer takes the place of the connection that has kept us

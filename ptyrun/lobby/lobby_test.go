@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"heartbeat/internal/testbed"
 	"heartbeat/ptyrun/peer"
 )
 
@@ -46,6 +47,14 @@ func (c *stranger) RemoteAddr() net.Addr {
 }
 
 func (c *stranger) Close() error { c.closed.Store(true); return nil }
+
+// read is a connection whose server waits for its next request.
+func read(conn net.Conn) *Conn {
+	c := newConn(conn)
+	c.heard()
+	c.reading.Store(true)
+	return c
+}
 
 // TestOneClientClosesOutNobody: one that opens connections without end gets its share,
 // waits for more, and loses the rest; others are heard at once. Who comes from this
@@ -141,7 +150,7 @@ func TestWhoSendsNothingMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := Floor{Most: 3}
 		enters := func(from string, share int) (in, ended *Conn, ok bool) {
-			in = newConn(&stranger{from: from})
+			in = read(&stranger{from: from})
 			ended, _, ok = f.enters(in, ClientOf(in.RemoteAddr()), share)
 			return in, ended, ok
 		}
@@ -187,6 +196,7 @@ func TestWhoWaitsIsLetInLater(t *testing.T) {
 			t.Fatal("one that is being answered has made room")
 		}
 		in.(*Conn).Answering(false)
+		in.(*Conn).reading.Store(true)
 		_, err = b.Accept()
 		if synctest.Wait(); err != nil || !first.closed.Load() {
 			t.Errorf("%v, %v", err, first.closed.Load())
@@ -204,9 +214,9 @@ func TestWhoMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		there, away := net.Pipe()
 		defer away.Close()
-		proven, slow, heard, drips, later := newConn(&stranger{}), newConn(there), newConn(&stranger{}), newConn(&stranger{}), newConn(&stranger{})
+		proven, slow, heard, drips, later := read(&stranger{}), read(there), read(&stranger{}), read(&stranger{}), read(&stranger{})
 		proven.Proves()
-		answered := newConn(&stranger{})
+		answered := read(&stranger{})
 		f := Floor{Most: 6}
 		for _, c := range []*Conn{proven, slow, heard, drips, later, answered} {
 			if _, _, ok := f.enters(c, netip.Prefix{}, f.Most); !ok {
@@ -221,7 +231,6 @@ func TestWhoMakesRoom(t *testing.T) {
 			if _, err := (&arriving{ReadCloser: io.NopCloser(bytes.NewReader(make([]byte, n))), from: c}).Read(make([]byte, n)); err != nil {
 				t.Error(err)
 			}
-			c.busy.Store(false)
 		}
 		body(drips, 1)
 		body(heard, progress)
@@ -232,7 +241,7 @@ func TestWhoMakesRoom(t *testing.T) {
 		answered.Answering(false)
 		time.Sleep(spared)
 		for i, want := range []*Conn{answered, drips, slow, heard, later, proven} {
-			newcomer := newConn(&stranger{})
+			newcomer := read(&stranger{})
 			newcomer.Answering(true)
 			if ended, _, ok := f.enters(newcomer, netip.Prefix{}, f.Most); !ok || ended != want {
 				t.Errorf("number %d to make room is %p, want %p", i, ended, want)
@@ -247,7 +256,7 @@ func TestWhoAsksWithoutEndMakesRoom(t *testing.T) {
 	t.Parallel()
 	for _, proven := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newConn(&stranger{})
+			c := read(&stranger{})
 			if proven {
 				c.Proves()
 			}
@@ -273,18 +282,18 @@ func TestTurns(t *testing.T) {
 		ctx, cancel := context.WithCancel(peer.With(t.Context(), c))
 		turns := make(Turns, 1)
 		done, err := turns.Take(ctx)
-		if err != nil || !c.busy.Load() {
-			t.Fatalf("%v, %v", err, c.busy.Load())
+		if err != nil || !c.waits().IsZero() {
+			t.Fatalf("%v, %v", err, c.waits())
 		}
 		go func() {
 			synctest.Wait()
-			if c.busy.Load() {
+			if c.waits().IsZero() {
 				t.Error("who waits for a turn is being answered")
 			}
 			done()
 		}()
-		if done, err = turns.Take(ctx); err != nil || !c.busy.Load() {
-			t.Fatalf("%v, %v", err, c.busy.Load())
+		if done, err = turns.Take(ctx); err != nil || !c.waits().IsZero() {
+			t.Fatalf("%v, %v", err, c.waits())
 		}
 		cancel()
 		if _, err := turns.Take(ctx); err == nil {
@@ -340,9 +349,6 @@ func TestAnAnswerKeepsItsPlaceUntilItIsWritten(t *testing.T) {
 			written <- asked.Load().waits().IsZero()
 		}
 		idle(conn, state)
-		if state == http.StateIdle {
-			written <- asked.Load().waits().IsZero()
-		}
 	}
 	go func() { _ = server.Serve(Open(l, Room{Served: 1, OfOne: 1, Waiting: 1, WaitingOfOne: 1})) }()
 	defer server.Close()
@@ -354,7 +360,7 @@ func TestAnAnswerKeepsItsPlaceUntilItIsWritten(t *testing.T) {
 	if !<-written {
 		t.Error("it makes room before its answer is written")
 	}
-	if <-written {
+	if !testbed.Await(testbed.Patience, func() bool { return !asked.Load().waits().IsZero() }) {
 		t.Error("it keeps its place after that")
 	}
 }
