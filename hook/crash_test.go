@@ -160,8 +160,12 @@ func TestKillAtEveryStageLosesNothing(t *testing.T) {
 			l.append("three")
 			given := map[string]int{"one": 1}
 			l.env = append(l.env, "HEARTBEAT_CRASH="+stage+":kill")
-			if r := l.event(client.Stop, nil); r.status != -1 {
+			cmd := l.command([]string{"hook"}, l.payload(client.Stop, nil))
+			if r := l.run(cmd); r.status != -1 {
 				t.Fatalf("%+v, want it killed", r)
+			}
+			if stage != "start" { // the session ends only after its shim has seen that
+				until(t, "the shim to have done with it", func() bool { _, is := l.over.Load(cmd.Process.Pid); return is })
 			}
 			l.env = l.env[:len(l.env)-1]
 			l.locked(func(q *inbox.Held) {

@@ -58,6 +58,7 @@ type lab struct {
 	t          testing.TB
 	live       *Live
 	caller     atomic.Pointer[Process] // the client whose hooks they are; an answer may be late
+	over       sync.Map                // :: pid of a hook whose call is over for the shim → true
 	called     sync.Map                // :: pid of a hook that asks or has asked → true
 	home       string
 	inbox      string
@@ -141,7 +142,12 @@ func (l *lab) serve(path string) {
 				return
 			}
 			all.Go(func() {
-				l.live.Answer(ctx, conn, func() (Caller, error) { return Caller{Client: *l.caller.Load(), Hook: l.calledBy(conn)}, nil })
+				by := processAt(conn)
+				l.live.Answer(ctx, conn, func() (Caller, error) {
+					l.called.Store(by.PID, true)
+					return Caller{Client: *l.caller.Load(), Hook: by}, nil
+				})
+				l.over.Store(by.PID, true)
 			})
 		}
 	})
@@ -149,13 +155,6 @@ func (l *lab) serve(path string) {
 
 // isCalledBy says whose hooks they are from now on.
 func (l *lab) isCalledBy(p Process) { l.caller.Store(&p) }
-
-// calledBy notes the hook at the other end of a connection.
-func (l *lab) calledBy(conn net.Conn) Process {
-	p := processAt(conn)
-	l.called.Store(p.PID, true)
-	return p
-}
 
 // getenv reads a lab's environment: the last of a name counts.
 func (l *lab) getenv(name string) (value string) {
