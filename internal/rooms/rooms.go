@@ -40,7 +40,7 @@ var floors = []floor{
 	{
 		"records", "Each keeps one kind of fact, or decides purely about one, and knows no session.",
 		in("orchestrator", "account", "adopt", "approval", "attempts", "deadline", "explain", "journal", "lastrun", "later", "ledger", "memory", "notify/awaited", "notify/memo", "notify/notice", "notify/outbox", "owner",
-			"page/access", "page/once", "proof/guard", "series", "slots", "state", "stophooks", "store/...", "transcript", "usage/..."),
+			"page/access", "page/once", "proof/guard", "series", "slots", "state", "stophooks", "store/...", "transcript", "usage/...", "volume"),
 	},
 	{
 		"sessions", "One session, check or client at a time, and the queue as a scheduler needs it.",

@@ -18,6 +18,7 @@ import (
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/volume"
 )
 
 // Facts are all that the checks know.
@@ -101,14 +102,7 @@ type Volume struct {
 	Path string
 	// Known is false where the system does not tell.
 	Known bool
-	// Network is the name of a network file system, or "".
-	Network  string
-	Fuse     bool
-	ReadOnly bool
-	// Free and Total are bytes for this user, FreeFiles is inodes; Files is 0
-	// where the file system does not count them.
-	Free, Total      uint64
-	FreeFiles, Files uint64
+	volume.Volume
 	// Unwritable is why files cannot be made there, or "".
 	Unwritable string
 }

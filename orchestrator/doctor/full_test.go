@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/volume"
 )
 
 // TestFull: each file system once, only what is full, and nothing of what is missing.
@@ -24,10 +25,10 @@ func TestFull(t *testing.T) {
 		t.Errorf("%+v of %+v", found, all)
 	}
 	for v, full := range map[Volume]bool{
-		{Known: true, Free: 1 << 20}:                               true,
-		{Known: true, Free: 1 << 29}:                               false,
-		{Known: true, Free: 1 << 40}:                               false,
-		{Known: true, Free: 1 << 40, Files: 100_000, FreeFiles: 5}: true,
+		{Known: true, Volume: volume.Volume{Free: 1 << 20}}:                               true,
+		{Known: true, Volume: volume.Volume{Free: 1 << 29}}:                               false,
+		{Known: true, Volume: volume.Volume{Free: 1 << 40}}:                               false,
+		{Known: true, Volume: volume.Volume{Free: 1 << 40, Files: 100_000, FreeFiles: 5}}: true,
 		{}: false,
 	} {
 		is := false

@@ -11,39 +11,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heartbeat/orchestrator/volume"
 	"heartbeat/ptyrun"
 )
-
-// networks are the file systems that lie on another machine or in another
-// system, by statfs(2)'s magic number.
-var networks = map[uint32]string{
-	unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "CIFS",
-	unix.CODA_SUPER_MAGIC: "Coda", unix.AFS_SUPER_MAGIC: "AFS", unix.AFS_FS_MAGIC: "AFS", unix.CEPH_SUPER_MAGIC: "Ceph",
-	unix.V9FS_MAGIC: "9p", 0x564c: "NCP", 0x0bd00bd0: "Lustre", 0x47504653: "GPFS", 0x7461636f: "OCFS2", 0x01161970: "GFS2",
-}
 
 // volumeOf asks for the file system below dir, or below the nearest folder
 // above it that is there.
 func volumeOf(dir string) Volume {
-	v := Volume{Path: dir}
-	for {
-		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	var st unix.Statfs_t
-	if unix.Statfs(dir, &st) != nil {
+	found, at, err := volume.Nearest(dir)
+	v := Volume{Path: dir, Known: err == nil, Volume: found}
+	if err != nil {
 		return v
 	}
-	v.Known = true
-	kind := uint32(st.Type) //nolint:gosec // magic numbers have 32 bits
-	v.Network, v.Fuse = networks[kind], kind == unix.FUSE_SUPER_MAGIC
-	v.ReadOnly = st.Flags&unix.ST_RDONLY != 0
-	size := uint64(st.Bsize)
-	v.Free, v.Total = st.Bavail*size, st.Blocks*size
-	v.FreeFiles, v.Files = st.Ffree, st.Files
-	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil && !v.ReadOnly {
+	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil && !v.ReadOnly {
 		v.Unwritable = err.Error()
 	}
 	return v

@@ -21,6 +21,7 @@ import (
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/volume"
 	"heartbeat/ptyrun"
 	"heartbeat/sources"
 )
@@ -167,7 +168,7 @@ func machineFixtures() []made {
 }
 
 func healthyFacts() *Facts {
-	roomy := Volume{Path: "/agents/a", Known: true, Free: 1 << 40, Total: 1 << 41, Files: 1 << 20, FreeFiles: 1 << 19}
+	roomy := Volume{Path: "/agents/a", Known: true, Volume: volume.Volume{Free: 1 << 40, Total: 1 << 41, Files: 1 << 20, FreeFiles: 1 << 19}}
 	stateVolume := roomy
 	stateVolume.Path, stateVolume.Total = "/state", 1<<42
 	return &Facts{

@@ -11,6 +11,7 @@ import (
 
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/volume"
 )
 
 // Ballast is a file beside the store that takes up room. When the disk is full it is removed,
@@ -43,7 +44,7 @@ func (s *Store) load() error {
 	if exists(path) {
 		return nil
 	}
-	if free, onDisk := roomIn(s.Dir()); !onDisk || free < uint64(roomFor*s.ballast) {
+	if v, err := volume.Of(s.Dir()); err != nil || v.InMemory || v.Free < uint64(roomFor*s.ballast) {
 		return nil
 	}
 	f, err := durable.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)

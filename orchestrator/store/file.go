@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/owned"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/volume"
 )
 
 // file is which file a store is in.
@@ -99,14 +100,23 @@ func (f file) stands(path string) error {
 
 // mayHold says whether a database may be kept in a folder.
 func mayHold(dir string) error {
-	kind, err := network(dir)
-	if err != nil {
+	v, err := volume.Of(dir)
+	switch {
+	case err != nil:
 		return fmt.Errorf("cannot tell which file system %q is on: %w", dir, err)
-	}
-	if kind != "" {
-		return &NetworkError{Dir: dir, system: kind}
+	case v.Network != "":
+		return &NetworkError{Dir: dir, system: v.Network}
+	case v.Fuse:
+		return &NetworkError{Dir: dir, system: "FUSE"}
 	}
 	return nil
+}
+
+// isReadOnly reports whether a folder's file system is mounted so, or was made so by the
+// system after an error.
+func isReadOnly(dir string) bool {
+	v, err := volume.Of(dir)
+	return err == nil && v.ReadOnly
 }
 
 // NetworkError means that a folder is on a file system on which locks cannot be relied on.

@@ -71,7 +71,7 @@ func examine(ctx context.Context, dir string) error {
 		return gone(dir)
 	case err != nil:
 		return err
-	case readOnly(dir):
+	case isReadOnly(dir):
 		err = &ReadOnlyError{cause{r.path, errReadOnly}}
 	}
 	return errors.Join(err, r.Close())

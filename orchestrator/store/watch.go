@@ -189,7 +189,7 @@ func (s *Store) look(now time.Time) error {
 		t, _ := TroubleOf(&BusyError{cause{s.path, nil}, others(s.path, writing)}, waits)
 		h.note(t)
 	}
-	if readOnly(s.Dir()) {
+	if isReadOnly(s.Dir()) {
 		t, _ := TroubleOf(&ReadOnlyError{cause{s.path, errReadOnly}}, now)
 		h.note(t)
 	}
