@@ -54,7 +54,7 @@ func (w *web) Allow(_ context.Context, agent, rule string) (string, error) {
 }
 
 // allowIn writes a rule into the file in which an agent is declared. undo writes back what was
-// there.
+// there, unless somebody has changed it since.
 func allowIn(a *config.Agent, rule string) (undo func() error, err error) {
 	path, err := filepath.EvalSymlinks(a.File)
 	if err != nil {
@@ -67,12 +67,7 @@ func allowIn(a *config.Agent, rule string) (undo func() error, err error) {
 	if info.Mode().Perm()&0o200 == 0 {
 		return nil, fmt.Errorf("%s is not to be written", path)
 	}
-	folder, err := durable.Open(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	defer folder.Close()
-	text, err := folder.Read(filepath.Base(path), config.MaxFile)
+	text, err := durable.Read(path, config.MaxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -80,13 +75,5 @@ func allowIn(a *config.Agent, rule string) (undo func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	put := func(text []byte) error {
-		folder, err := durable.Open(filepath.Dir(path))
-		if err != nil {
-			return err
-		}
-		defer folder.Close()
-		return folder.ReplaceAs(filepath.Base(path), text, info.Mode().Perm())
-	}
-	return func() error { return put(text) }, put(changed)
+	return func() error { return durable.ReplaceIf(path, changed, text) }, durable.ReplaceIf(path, text, changed)
 }

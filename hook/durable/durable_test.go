@@ -365,3 +365,30 @@ func TestLastLine(t *testing.T) {
 		t.Errorf("missing: %q, %v", got, err)
 	}
 }
+
+// TestWhatSomebodyElseHasChangedIsNotReplaced: shorter, longer or other than was read; and what is
+// replaced keeps its permissions.
+func TestWhatSomebodyElseHasChangedIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "f")
+	for _, now := range []string{"", "befor", "beforE", "before and more"} {
+		if err := os.WriteFile(path, []byte(now), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		err := ReplaceIf(path, []byte("before"), []byte("after"))
+		if _, changed := errors.AsType[*ChangedError](err); !changed {
+			t.Errorf("%q: %v", now, err)
+		}
+		if text, err := os.ReadFile(path); err != nil || string(text) != now {
+			t.Errorf("it is %q, %v; was %q", text, err, now)
+		}
+	}
+	if err := errors.Join(os.WriteFile(path, []byte("before"), 0o640), ReplaceIf(path, []byte("before"), []byte("after"))); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	info, statErr := os.Stat(path)
+	if err != nil || statErr != nil || string(text) != "after" || info.Mode().Perm() != 0o640 {
+		t.Errorf("it is %q, %v, %v", text, info.Mode(), err)
+	}
+}

@@ -263,7 +263,7 @@ func (p *Plan) unchanged(path string, planned []byte) error {
 		return err
 	}
 	if string(current) != string(planned) || (current == nil) != (planned == nil) {
-		return &changedError{path}
+		return &durable.ChangedError{Path: path}
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +91,7 @@ func (p *Plan) trust(path string, dryRun bool) (Item, error) {
 	if dryRun {
 		return item, nil
 	}
-	return item, replaceClientFile(real, before, after)
+	return item, durable.ReplaceIf(real, before, after)
 }
 
 // trustAnew makes the stand-in's file, as it does itself when a person answers it.
@@ -111,29 +110,6 @@ func (p *Plan) trustAnew(path string, dryRun bool) (Item, error) {
 	}
 	defer folder.Close()
 	return item, folder.ReplaceAs(filepath.Base(path), after, 0o600)
-}
-
-// replaceClientFile keeps the file's permissions.
-func replaceClientFile(path string, before, after []byte) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	switch now, err := durable.Read(path, maxClientFile); {
-	case err != nil:
-		return err
-	case !bytes.Equal(now, before):
-		return &changedError{path}
-	}
-	folder, err := durable.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	if err := folder.SweepOf(filepath.Base(path)); err != nil {
-		return err
-	}
-	return folder.ReplaceAs(filepath.Base(path), after, info.Mode().Perm())
 }
 
 // staleLock is when the client assumes that a lock belongs to a dead process: it

@@ -118,17 +118,6 @@ func Apply(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
 	})
 }
 
-// changedError means that a file is no longer what was planned for.
-type changedError struct{ path string }
-
-// Error names the file.
-func (e *changedError) Error() string {
-	return fmt.Sprintf("cannot write %q: somebody else changed it meanwhile", e.path)
-}
-
-// Hint says what to do.
-func (e *changedError) Hint() string { return "it is left as they have it: type the command once more" }
-
 // mostPlans is far more than who writes a file now and then makes necessary.
 const mostPlans = 100
 
@@ -136,7 +125,7 @@ const mostPlans = 100
 func asItIs[T any](perform func() (T, error)) (T, error) {
 	for plans := 1; ; plans++ {
 		done, err := perform()
-		if _, changed := errors.AsType[*changedError](err); !changed || plans == mostPlans {
+		if _, changed := errors.AsType[*durable.ChangedError](err); !changed || plans == mostPlans {
 			return done, err
 		}
 	}

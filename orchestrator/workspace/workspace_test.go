@@ -16,6 +16,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/client"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/preflight"
 )
@@ -440,7 +441,7 @@ func TestWhatAnotherFleetWritesMeanwhileStaysOnRecord(t *testing.T) {
 			other.agent = &more
 			other.apply()
 			err = p.run()
-			if _, changed := errors.AsType[*changedError](err); !changed {
+			if _, changed := errors.AsType[*durable.ChangedError](err); !changed {
 				t.Errorf("what was planned for the file of before: %v", err)
 			}
 			b.apply()
