@@ -29,7 +29,6 @@ import (
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
-	"heartbeat/orchestrator/stophooks"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
@@ -107,7 +106,6 @@ type Scheduler struct {
 	records   records
 	wg        sync.WaitGroup
 	firing    *firing.Firing
-	stopHooks *stophooks.Memory
 	desk      *proving.Desk // has the agents' work checked
 	published *status.Publisher
 	behind    *state.Behind // writes that nobody waits for
@@ -166,7 +164,7 @@ func (o Options) withDefaults() Options {
 func New(opt Options) *Scheduler {
 	opt = opt.withDefaults()
 	s := &Scheduler{
-		opt: opt, log: opt.Log, stopHooks: stophooks.Of(opt.StateDir),
+		opt: opt, log: opt.Log,
 		records:   records{opt: opt},
 		published: status.NewPublisher(opt.StateDir, opt.Log), behind: state.NewBehind(writeDelay), later: make(chan struct{}, 1),
 		fleet: fleet{declared: opt.Fleet, locks: new(claim.Locks), spending: usage.Meters{}, line: newLine(opt.Fleet, opt.StartEvery)},

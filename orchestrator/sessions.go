@@ -16,6 +16,8 @@ import (
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/stophooks"
+	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -183,7 +185,9 @@ func (c course) meet(p *hook.Policy, prepared launch.Prepared) error {
 	if p.Gated = p.Foreign == hook.ForeignGate; p.Foreign != hook.ForeignLearn {
 		return nil
 	}
-	gates, err := c.stopHooks.Gates(c.m.key, prepared.StopHooks)
+	gates, err := store.Get(context.Background(), c.opt.Store.Reader, func(v *store.View) ([]string, error) {
+		return stophooks.Gates(v, c.m.key, prepared.StopHooks)
+	})
 	p.Gated = len(gates) > 0
 	return err
 }

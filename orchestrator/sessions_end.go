@@ -16,6 +16,8 @@ import (
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/stophooks"
+	"heartbeat/orchestrator/store"
 )
 
 // ended deals with what a session left, and tells the agent of its end.
@@ -93,7 +95,14 @@ func (c course) outgrown(spec session.Spec, outcome inbox.Outcome) {
 // learn remembers the Stop hooks that continued the client in a session.
 func (c course) learn(o session.Outcome) {
 	known := slices.DeleteFunc(slices.Clone(o.Gates), func(command string) bool { return command == "" })
-	anew, err := c.stopHooks.Learn(c.m.key, known, c.opt.Now())
+	if len(known) == 0 {
+		return
+	}
+	var anew []string
+	err := c.opt.Store.Write(context.Background(), func(change *store.Change) (err error) {
+		anew, err = stophooks.Learn(change, c.m.key, known, c.opt.Now())
+		return err
+	})
 	if err != nil {
 		c.log.Warn("cannot remember a Stop hook", "agent", c.m.Name, "err", err)
 	}

@@ -55,6 +55,7 @@ var all = []old{
 	{file: "notices.json", take: notices, lost: "what people were told: they are told again what is wrong, and what was on its way to them is not sent"},
 	{file: "notices.jsonl.1", take: messages, lost: "what became of messages in the past"},
 	{file: "notices.jsonl", take: messages, lost: "what became of messages in the past"},
+	{file: "foreign-stop-hooks.json", take: stopHooks, lost: "which Stop hooks have continued clients: it is learned again"},
 	{file: "accounts.json", take: accounts, lost: "until when accounts are parked: each is asked once more"},
 }
 

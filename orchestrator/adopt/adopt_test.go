@@ -139,6 +139,10 @@ func examples() (files map[string]string, whole map[string]struct{ text, count s
 		},
 		"notices.jsonl.1": {"{\"at\":\"2026-11-01T10:00:00Z\",\"target\":\"phone\",\"outcome\":\"given-up\",\"key\":\"k\",\"attempts\":5,\"why\":\"x\",\"notices\":[{\"key\":\"k\",\"to\":\"phone\",\"entry\":\"e\"}]}\n{\"cut", `SELECT COUNT(*) FROM messages WHERE target = 'phone' AND outcome = 'given-up' AND replies = 1 AND why = 'x' AND at = 1793527200000`},
 		"notices.jsonl":   {"{\"at\":\"2026-11-01T10:00:00Z\",\"target\":\"phone\",\"outcome\":\"sent\",\"key\":\"k\",\"attempts\":1,\"notices\":[]}\n", `SELECT COUNT(*) FROM messages WHERE outcome = 'sent' AND replies = 0`},
+		"foreign-stop-hooks.json": {
+			`{"hooks":{"0123456789abcdef":{"command":"make test","agents":["a","b"],"since":"2026-11-01T10:00:00Z"}}}`,
+			`SELECT COUNT(*) FROM stop_hooks WHERE hook = 'make test' AND agent = 'b' AND since = 1793527200000 AND EXISTS (SELECT 1 FROM stop_hooks WHERE agent = 'a')`,
+		},
 		"accounts.json": {
 			`{"login abc": {"until":"2026-11-01T10:00:00Z","since":"2026-11-01T09:00:00Z","source":"status-line","reason":"why","limits":{"five_hour":{"used":100,"resets":"2026-11-01T10:00:00Z"}}}}`,
 			`SELECT COUNT(*) FROM accounts WHERE account = 'login abc' AND until = 1793527200000 AND since = until - 3600000 AND source = 'status-line' AND reason = 'why' AND five_hour_used = 100 AND five_hour_resets = until AND seven_day_resets = 0`,

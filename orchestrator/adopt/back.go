@@ -23,6 +23,7 @@ import (
 	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/page/access"
+	"heartbeat/orchestrator/stophooks"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 	"heartbeat/sources"
@@ -68,7 +69,7 @@ func Back(stateDir, dir string) []string {
 
 // back write one part of a store each; those that have nothing write no file.
 var back = []func(*store.View, *folder) error{
-	backOrders, backTokens, backEvents, backIdentities, backPauses, backHolds, backTriggers, backConversations, backNotices, backMessages, backAwaited, backAccounts, backUsage,
+	backOrders, backTokens, backEvents, backIdentities, backPauses, backHolds, backTriggers, backConversations, backNotices, backMessages, backAwaited, backStopHooks, backAccounts, backUsage,
 }
 
 // folder is where files are written to.
@@ -415,6 +416,27 @@ func backAwaited(v *store.View, to *folder) error {
 		}
 	}
 	return err
+}
+
+// backStopHooks names each hook by a hash of its command line.
+func backStopHooks(v *store.View, to *folder) error {
+	type hook struct {
+		Command string    `json:"command"`
+		Agents  []string  `json:"agents"`
+		Since   time.Time `json:"since"`
+	}
+	all, err := stophooks.All(v)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	kept := struct {
+		Hooks map[string]hook `json:"hooks"`
+	}{map[string]hook{}}
+	for _, h := range all {
+		sum := sha256.Sum256([]byte(h.Command))
+		kept.Hooks[hex.EncodeToString(sum[:8])] = hook(h)
+	}
+	return to.json("foreign-stop-hooks.json", kept)
 }
 
 func backAccounts(v *store.View, to *folder) error {

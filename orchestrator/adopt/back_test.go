@@ -66,6 +66,13 @@ type (
 		Answers    string    `json:"answers"`
 		Definition string    `json:"definition"`
 	}
+	oldStopHooks struct {
+		Hooks map[string]struct {
+			Command string    `json:"command"`
+			Agents  []string  `json:"agents"`
+			Since   time.Time `json:"since"`
+		} `json:"hooks"`
+	}
 	oldMemory struct {
 		Triggers []struct {
 			Kind    string        `json:"kind"`
@@ -241,6 +248,8 @@ func shapeOf(t *testing.T, file string) (shape func() any, lines bool) {
 		return func() any { return new(oldAccounts) }, false
 	case "holds":
 		return func() any { return new(oldHold) }, false
+	case "foreign-stop-hooks.json":
+		return func() any { return new(oldStopHooks) }, false
 	case "triggers":
 		return func() any { return new(oldMemory) }, false
 	case "conversations":

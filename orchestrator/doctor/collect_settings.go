@@ -15,6 +15,7 @@ import (
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/stophooks"
+	"heartbeat/orchestrator/store"
 )
 
 // maxSettings bounds the files of the client's that are read.
@@ -29,7 +30,7 @@ func (c *collector) settings(a *Agent) {
 	client.Ours = c.Ours
 	a.Obstacles, a.Others = client.Obstacles(all), client.Others(all)
 	a.Client = c.client(a, client, all)
-	a.Gates, _ = stophooks.Of(c.StateDir).Seen(a.Others.Present()) // else none is known
+	a.Gates, _ = store.Ask(c.ctx, c.StateDir, func(v *store.View) ([]string, error) { return stophooks.Seen(v, a.Others.Present()) }) // else none is known
 	for _, doc := range all {
 		if a.IsHome && doc.Kind == preflight.Project {
 			continue // it is the user's

@@ -12,6 +12,8 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/stophooks"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // fixture is a way to cause one finding and, for each, one that comes close
@@ -247,8 +249,7 @@ func hookFixtures() []fixture {
 // learned is what a run has seen of a Stop hook.
 func (r *rig) learned(command string) {
 	r.t.Helper()
-	_, err := stophooks.Of(r.state).Learn("another", []string{command}, time.Now())
-	r.must(err)
+	storetest.Write(r.t, r.state, func(c *store.Change) error { return stophooks.Keep(c, command, "another", time.Now()) })
 }
 
 func settingsFixtures() []fixture {

@@ -111,7 +111,7 @@ func forget(c *store.Change, stateDir, key string) error {
 	if err := forgetTriggers(c, key); err != nil {
 		return err
 	}
-	for _, statement := range []string{`DELETE FROM agents WHERE agent = $1`, `DELETE FROM pauses WHERE agent = $1`, `DELETE FROM holds WHERE agent = $1`, `DELETE FROM conversations WHERE agent = $1`} {
+	for _, statement := range []string{`DELETE FROM agents WHERE agent = $1`, `DELETE FROM pauses WHERE agent = $1`, `DELETE FROM holds WHERE agent = $1`, `DELETE FROM conversations WHERE agent = $1`, `DELETE FROM stop_hooks WHERE agent = $1`} {
 		if _, err := c.Do(statement, key); err != nil {
 			return fmt.Errorf("cannot forget agent %q, which is gone: %w", key, err)
 		}

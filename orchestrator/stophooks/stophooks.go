@@ -6,20 +6,13 @@
 package stophooks
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/store"
 )
 
 // Present are the Stop hooks beside ours that an agent's client calls.
@@ -32,25 +25,9 @@ type Present struct {
 // Any reports whether there are any, or may be.
 func (p Present) Any() bool { return len(p.Commands) > 0 || p.Opaque }
 
-// Hook is one that has continued a client.
-type Hook struct {
-	// Command is its command line, or client.UnknownHook.
-	Command string `json:"command"`
-	// Agents are the keys of the agents in which it did, the last ones.
-	Agents []string  `json:"agents"`
-	Since  time.Time `json:"since"`
-}
-
-// Memory is what a fleet knows. Several goroutines may use it; another process only
-// reads it.
-type Memory struct {
-	path string
-	mu   sync.Mutex
-}
-
-// Of returns the memory in a state directory.
-func Of(stateDir string) *Memory {
-	return &Memory{path: filepath.Join(stateDir, "foreign-stop-hooks.json")}
+// calls reports whether one of them is the hook that is remembered as command.
+func (p Present) calls(command string) bool {
+	return slices.ContainsFunc(p.Commands, func(c string) bool { return handover.ShownCommand(c) == command })
 }
 
 // maxOfAgent limits how many hooks are kept on one agent's word: agents can make
@@ -60,101 +37,111 @@ const (
 	enough     = 2
 )
 
-// file is the memory on disk; its keys are hashes of command lines.
-type file struct {
-	Hooks map[string]Hook `json:"hooks"`
-}
-
-func (m *Memory) load() (file, error) {
-	f := file{}
-	err := state.Load(m.path, &f)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, state.ErrDamaged) {
-		f, err = file{}, nil // it is learned again
-	}
-	if f.Hooks == nil {
-		f.Hooks = map[string]Hook{}
-	}
-	return f, err
-}
-
-// Learn remembers command lines that continued an agent's client, and returns those
-// that were not known for it.
-func (m *Memory) Learn(agent string, commands []string, now time.Time) (anew []string, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f, err := m.load()
-	if err != nil {
-		return nil, fmt.Errorf("cannot remember a Stop hook: %w", err)
-	}
+// Learn remembers command lines that continued the client of the agent with a key, and
+// returns those that were not known for it.
+func Learn(c *store.Change, agent string, commands []string, now time.Time) (anew []string, err error) {
 	for _, command := range commands {
-		key := keyOf(command)
-		h, known := f.Hooks[key]
-		if h.knownFor(agent) || f.of(agent) >= maxOfAgent {
+		seen, err := seenIn(&c.View, command)
+		if err != nil {
+			return nil, err
+		}
+		var kept int
+		if _, err := c.One(`SELECT COUNT(*) FROM stop_hooks WHERE agent = $1`, []any{agent}, &kept); err != nil {
+			return nil, err
+		}
+		if slices.Contains(seen, agent) || countsForAll(command, seen) || kept >= maxOfAgent {
 			continue
 		}
-		if !known {
-			h = Hook{Command: command, Since: now}
+		if err := Keep(c, command, agent, now); err != nil {
+			return nil, err
 		}
-		h.Agents = append(h.Agents, agent)
-		f.Hooks[key], anew = h, append(anew, command)
+		anew = append(anew, command)
 	}
-	if len(anew) == 0 {
-		return nil, nil
-	}
-	return anew, state.Save(m.path, f)
+	return anew, nil
 }
 
-// knownFor reports whether a hook is known to have continued an agent's client, or
-// the clients of so many others that it counts for all. One without a name may be a
-// different one in each of them.
-func (h Hook) knownFor(agent string) bool {
-	return slices.Contains(h.Agents, agent) || h.Command != client.UnknownHook && len(h.Agents) >= enough
+// Keep keeps that a hook has continued the client of the agent with a key, unless that is kept.
+func Keep(c *store.Change, command, agent string, since time.Time) error {
+	_, err := c.Do(`INSERT INTO stop_hooks (hook, agent, since) VALUES ($1, $2, $3) ON CONFLICT (hook, agent) DO NOTHING`, command, agent, store.Millis(since))
+	if err != nil {
+		return fmt.Errorf("cannot remember a Stop hook: %w", err)
+	}
+	return nil
 }
 
-// of returns how many hooks are kept on an agent's word.
-func (f file) of(agent string) (n int) {
-	for _, h := range f.Hooks {
-		if slices.Contains(h.Agents, agent) {
-			n++
+// seenIn returns the keys of the agents whose clients a hook has continued.
+func seenIn(v *store.View, command string) (agents []string, err error) {
+	err = v.Each(`SELECT agent FROM stop_hooks WHERE hook = $1`, []any{command}, func(scan store.Scan) error {
+		var agent string
+		err := scan(&agent)
+		agents = append(agents, agent)
+		return err
+	})
+	return agents, err
+}
+
+// countsForAll reports whether a hook has continued the clients of so many agents that it
+// counts for all. One without a name may be a different one in each of them.
+func countsForAll(command string, agents []string) bool {
+	return command != client.UnknownHook && len(agents) >= enough
+}
+
+// Gates returns which of the hooks that the client of the agent with a key calls are known to
+// have continued one. Hooks that cannot be seen there were seen in this agent.
+func Gates(v *store.View, agent string, p Present) ([]string, error) {
+	return find(v, p, func(command string, agents []string) bool {
+		unseen := p.Opaque || command == client.UnknownHook
+		if slices.Contains(agents, agent) {
+			return unseen || p.calls(command)
 		}
-	}
-	return n
-}
-
-func keyOf(command string) string {
-	sum := sha256.Sum256([]byte(command))
-	return hex.EncodeToString(sum[:8])
-}
-
-// Gates returns which of the hooks that an agent's client calls are known to have
-// continued one. Hooks that cannot be seen there were seen in this agent.
-func (m *Memory) Gates(agent string, p Present) ([]string, error) {
-	return m.find(p, func(h Hook, called bool) bool {
-		unseen := p.Opaque || h.Command == client.UnknownHook
-		return called && h.knownFor(agent) || unseen && slices.Contains(h.Agents, agent)
+		return countsForAll(command, agents) && p.calls(command)
 	})
 }
 
 // Seen returns those that have continued a client of any agent.
-func (m *Memory) Seen(p Present) ([]string, error) {
-	return m.find(p, func(_ Hook, called bool) bool { return called })
+func Seen(v *store.View, p Present) ([]string, error) {
+	return find(v, p, func(command string, _ []string) bool { return p.calls(command) })
 }
 
-// find returns the hooks that match; called says that p names one.
-func (m *Memory) find(p Present, match func(h Hook, called bool) bool) ([]string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f, err := m.load()
-	if err != nil || !p.Any() {
-		return nil, err
+// find returns the hooks that match, in the order of their names, by the keys of the agents
+// whose clients they have continued.
+func find(v *store.View, p Present, match func(command string, agents []string) bool) (found []string, err error) {
+	if !p.Any() {
+		return nil, nil
 	}
-	var found []string
-	for _, h := range f.Hooks {
-		called := slices.ContainsFunc(p.Commands, func(c string) bool { return handover.ShownCommand(c) == h.Command })
-		if match(h, called) {
+	known, err := All(v)
+	for _, h := range known {
+		if match(h.Command, h.Agents) {
 			found = append(found, h.Command)
 		}
 	}
-	slices.SortFunc(found, strings.Compare)
-	return found, nil
+	return found, err
+}
+
+// Hook is one that has continued a client.
+type Hook struct {
+	// Command is its command line, or client.UnknownHook.
+	Command string
+	// Agents are the keys of the agents in which it did.
+	Agents []string
+	// Since is when it was seen first.
+	Since time.Time
+}
+
+// All returns the hooks that are remembered, in the order of their command lines.
+func All(v *store.View) (all []Hook, err error) {
+	err = v.Each(`SELECT hook, agent, since FROM stop_hooks ORDER BY hook, since, agent`, nil, func(scan store.Scan) error {
+		var command, agent string
+		var since int64
+		if err := scan(&command, &agent, &since); err != nil {
+			return err
+		}
+		if len(all) == 0 || all[len(all)-1].Command != command {
+			all = append(all, Hook{Command: command, Since: store.Time(since)})
+		}
+		last := &all[len(all)-1]
+		last.Agents = append(last.Agents, agent)
+		return nil
+	})
+	return all, err
 }

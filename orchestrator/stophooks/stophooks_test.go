@@ -2,31 +2,65 @@ package stophooks
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
+
+// lab is the store of a fleet.
+type lab struct {
+	*testing.T
+	store *store.Store
+}
+
+func newLab(t *testing.T) lab { return lab{t, storetest.New(t, t.TempDir())} }
+
+func (l lab) learns(agent string, commands ...string) (anew []string) {
+	l.Helper()
+	err := l.store.Write(l.Context(), func(c *store.Change) (err error) {
+		anew, err = Learn(c, agent, commands, time.Now())
+		return err
+	})
+	if err != nil {
+		l.Fatal(err)
+	}
+	return anew
+}
+
+func (l lab) asks(ask func(*store.View) ([]string, error)) []string {
+	l.Helper()
+	got, err := store.Get(l.Context(), l.store.Reader, ask)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return got
+}
+
+func (l lab) gates(agent string, p Present) []string {
+	l.Helper()
+	return l.asks(func(v *store.View) ([]string, error) { return Gates(v, agent, p) })
+}
 
 // TestWhatIsKnownOfAHook is known for the agent in which it was seen, for all once
 // it was seen in a second one; what cannot be told apart belongs to the agent.
 func TestWhatIsKnownOfAHook(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	anew, err := Of(dir).Learn("a", []string{"make test", client.UnknownHook}, time.Now())
-	if err != nil || len(anew) != 2 {
-		t.Fatal(anew, err)
+	l := newLab(t)
+	if anew := l.learns("a", "make test", client.UnknownHook, "make test"); len(anew) != 2 {
+		t.Fatal(anew)
 	}
-	if anew, err = Of(dir).Learn("a", []string{"make test"}, time.Now()); err != nil || len(anew) != 0 {
-		t.Errorf("learned again: %q %v", anew, err)
+	if anew := l.learns("a", "make test"); len(anew) != 0 {
+		t.Errorf("learned again: %q", anew)
 	}
 	for _, agent := range []string{"b", "c"} {
-		if _, err = Of(dir).Learn(agent, []string{"make lint", client.UnknownHook}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		l.learns(agent, "make lint", client.UnknownHook)
+	}
+	if anew := l.learns("d", "make lint"); len(anew) != 0 {
+		t.Errorf("learned, though it counts for all: %q", anew)
 	}
 	for name, tt := range map[string]struct {
 		agent   string
@@ -41,15 +75,9 @@ func TestWhatIsKnownOfAHook(t *testing.T) {
 		"seen elsewhere":      {"d", Present{Opaque: true}, nil},
 		"none":                {"a", Present{}, nil},
 	} {
-		if got, err := Of(dir).Gates(tt.agent, tt.present); err != nil || !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %q %v, want %q", name, got, err, tt.want)
+		if got := l.gates(tt.agent, tt.present); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
-	}
-	if err := os.WriteFile(filepath.Join(dir, "foreign-stop-hooks.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := Of(dir).Gates("a", Present{Commands: []string{"make test"}}); err != nil || got != nil {
-		t.Errorf("a damaged file: %q %v", got, err)
 	}
 }
 
@@ -58,22 +86,21 @@ func TestWhatIsKnownOfAHook(t *testing.T) {
 // sessions no hook was learned any more.
 func TestOneAgentsHooks(t *testing.T) {
 	t.Parallel()
-	m := Of(t.TempDir())
+	l := newLab(t)
 	for i := range 2 * maxOfAgent {
-		if _, err := m.Learn("forger", []string{fmt.Sprint("made up ", i), "play"}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		l.learns("forger", fmt.Sprint("made up ", i), "play")
 	}
-	if got, err := m.Gates("good", Present{Commands: []string{"play"}}); err != nil || got != nil {
-		t.Errorf("a neighbour's: %q %v", got, err)
+	if got := l.gates("good", Present{Commands: []string{"play"}}); got != nil {
+		t.Errorf("a neighbour's: %q", got)
 	}
-	if anew, err := m.Learn("good", []string{"make test"}, time.Now()); err != nil || len(anew) != 1 {
-		t.Errorf("not learned: %q %v", anew, err)
+	if anew := l.learns("good", "make test"); len(anew) != 1 {
+		t.Errorf("not learned: %q", anew)
 	}
-	if f, err := m.load(); err != nil || f.of("forger") != maxOfAgent {
-		t.Errorf("%d of the forger's: %v", f.of("forger"), err)
+	if got := l.gates("forger", Present{Opaque: true}); len(got) != maxOfAgent {
+		t.Errorf("%d of the forger's", len(got))
 	}
-	if got, err := m.Seen(Present{Commands: []string{"make test", "made up 0", "else"}}); err != nil || len(got) != 2 {
-		t.Errorf("seen: %q %v", got, err)
+	present := Present{Commands: []string{"make test", "made up 0", "else"}}
+	if got := l.asks(func(v *store.View) ([]string, error) { return Seen(v, present) }); len(got) != 2 {
+		t.Errorf("seen: %q", got)
 	}
 }
