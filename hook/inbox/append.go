@@ -11,6 +11,8 @@ import (
 	"os"
 	"time"
 
+	form "heartbeat/queue/line"
+
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 )
@@ -127,7 +129,7 @@ func (q *Queue) seal(l Letter) (id string, line []byte, err error) {
 	if id = l.ID; id == "" {
 		id = newID()
 	}
-	line, err = encode(envelope{Heartbeat: 1, ID: id, Source: l.Source, Checked: l.Checked, Prompt: l.Prompt})
+	line, err = form.Encode(form.Envelope{ID: id, Source: l.Source, Checked: l.Checked, Prompt: l.Prompt})
 	if err == nil && int64(len(line))-1 > q.maxEntry {
 		err = fmt.Errorf("cannot queue the entry: %w (%d bytes as a line, the limit is %d)", ErrTooLarge, len(line)-1, q.maxEntry)
 	}

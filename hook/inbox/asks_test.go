@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	form "heartbeat/queue/line"
 )
 
 // asking are the ways in which a queue comes to ask a person. Each leaves an inbox of
@@ -223,7 +225,7 @@ func (r *rig) firstLines(n int) string {
 
 // third is the line of the third prompt.
 func (r *rig) third() string {
-	line, err := encode(envelope{Heartbeat: 1, ID: "3", Source: "send", Prompt: "three"})
+	line, err := form.Encode(form.Envelope{ID: "3", Source: "send", Prompt: "three"})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	form "heartbeat/queue/line"
+
 	"heartbeat/hook/durable"
 )
 
@@ -47,12 +49,12 @@ func (d *DeadEntry) Raw() []byte {
 }
 
 // Prompt returns the prompt of its line; "" when it was filed by reference.
-func (d *DeadEntry) Prompt() string { return decode(d.Raw(), d.StartOffset == 0).prompt }
+func (d *DeadEntry) Prompt() string { return form.Decode(d.Raw(), d.StartOffset == 0).Prompt }
 
 // Letter returns its line as it was sent.
 func (d *DeadEntry) Letter() Letter {
-	got := decode(d.Raw(), d.StartOffset == 0)
-	return Letter{ID: got.id, Source: got.source, Prompt: got.prompt, Checked: got.checked, Urgent: d.Urgent}
+	got := form.Decode(d.Raw(), d.StartOffset == 0)
+	return Letter{ID: got.ID, Source: got.Source, Prompt: got.Prompt, Checked: got.Checked, Urgent: d.Urgent}
 }
 
 // Retryable reports whether it can be queued again: its text is known, whole.
@@ -75,7 +77,7 @@ func deadFlight(f *flight, why Reason, now time.Time) DeadEntry {
 // deadQueued returns the dead letter for a queued entry, without a reason.
 func deadQueued(e *Entry) DeadEntry {
 	d := DeadEntry{
-		EntryID: entryID(e.Raw), StartOffset: e.Start, EndOffset: e.End, DeliveryID: e.DeliveryID, ID: e.ID, Source: e.Source,
+		EntryID: form.Sum(e.Raw), StartOffset: e.Start, EndOffset: e.End, DeliveryID: e.DeliveryID, ID: e.ID, Source: e.Source,
 	}
 	d.setRaw(e.Raw)
 	return d
@@ -167,7 +169,7 @@ func (h *Held) FileTooLarge(l Letter) error {
 	}
 	excerpt, _ := cutText(strings.ToValidUTF8(l.Prompt, "\uFFFD"), excerptMax)
 	return h.file([]DeadEntry{{
-		EntryID: entryID([]byte(l.Prompt)), DeliveryID: deliveryID(false, 0, 0, []byte(l.ID)), ID: l.ID, Source: l.Source,
+		EntryID: form.Sum([]byte(l.Prompt)), DeliveryID: deliveryID(false, 0, 0, []byte(l.ID)), ID: l.ID, Source: l.Source,
 		Reason: TooLarge, At: time.Now().UTC(), Length: int64(len(l.Prompt)), Excerpt: excerpt, Urgent: l.Urgent,
 	}})
 }
@@ -179,13 +181,13 @@ func (h *Held) FileTaken(l Letter) error {
 	if err := h.check(); err != nil {
 		return err
 	}
-	raw, err := encode(envelope{Heartbeat: 1, ID: l.ID, Source: l.Source, Checked: l.Checked, Prompt: l.Prompt})
+	raw, err := form.Encode(form.Envelope{ID: l.ID, Source: l.Source, Checked: l.Checked, Prompt: l.Prompt})
 	if err != nil {
 		return err
 	}
 	raw = bytes.TrimSuffix(raw, []byte{'\n'})
 	d := DeadEntry{
-		EntryID: entryID(raw), DeliveryID: deliveryID(false, 0, 0, raw), ID: l.ID, Source: l.Source, Reason: IDTaken, At: time.Now().UTC(), Urgent: l.Urgent,
+		EntryID: form.Sum(raw), DeliveryID: deliveryID(false, 0, 0, raw), ID: l.ID, Source: l.Source, Reason: IDTaken, At: time.Now().UTC(), Urgent: l.Urgent,
 		Cause: "another prompt was accepted with its id before its time came",
 	}
 	d.setRaw(raw)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	form "heartbeat/queue/line"
 )
 
 // tampered is one file of a queue, and what somebody has done to it.
@@ -95,7 +97,7 @@ func (r *rig) madeUp(l *lane, file, how string) (string, bool) {
 			return "", false
 		}
 		f.raw = []byte("another text")
-		f.RawLine, f.EntryID, f.DeliveryID, f.ID = "another text", entryID(f.raw), "0123456789ab", "x"
+		f.RawLine, f.EntryID, f.DeliveryID, f.ID = "another text", form.Sum(f.raw), "0123456789ab", "x"
 		f.State = Background
 		return marshal(f.InFlight), true
 	case file == "outbox" && !moves:

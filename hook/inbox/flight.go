@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	form "heartbeat/queue/line"
 )
 
 // flight is the entry in flight, and what is known about it besides its record.
@@ -69,14 +71,14 @@ func parseFlight(data []byte) *flight {
 	if !f.valid() {
 		return nil
 	}
-	d := decode(f.raw, f.StartOffset == 0)
-	f.Renamed = f.Renamed || f.ID != d.id || f.Source != d.source
-	f.ID, f.Source = d.id, d.source
+	d := form.Decode(f.raw, f.StartOffset == 0)
+	f.Renamed = f.Renamed || f.ID != d.ID || f.Source != d.Source
+	f.ID, f.Source = d.ID, d.Source
 	return f
 }
 
 func (f *flight) valid() bool {
-	return f.State.rank() > 0 && f.DeliveryID != "" && f.EntryID == entryID(f.raw) && f.Attempt >= 1 && f.Repeats >= 0 && f.Proving.valid()
+	return f.State.rank() > 0 && f.DeliveryID != "" && f.EntryID == form.Sum(f.raw) && f.Attempt >= 1 && f.Repeats >= 0 && f.Proving.valid()
 }
 
 // rank orders the states; 0 is an unknown state.
@@ -177,8 +179,8 @@ func (q *lane) adopt(f *flight, m meta) {
 	if !f.foreign {
 		return
 	}
-	d := decode(f.raw, f.StartOffset == 0)
-	f.ID, f.Source = d.id, d.source
+	d := form.Decode(f.raw, f.StartOffset == 0)
+	f.ID, f.Source = d.ID, d.Source
 	f.State, f.Attempt = Offered, 1
 	if f.here {
 		f.Generation = m.Generation
@@ -188,16 +190,16 @@ func (q *lane) adopt(f *flight, m meta) {
 
 // entry returns the queued line that the flight came from.
 func (f *flight) entry() *Entry {
-	d := decode(f.raw, f.StartOffset == 0)
+	d := form.Decode(f.raw, f.StartOffset == 0)
 	return &Entry{
 		Raw: f.raw, Start: f.StartOffset, End: f.EndOffset,
-		ID: f.ID, Source: f.Source, Prompt: d.prompt, DeliveryID: f.DeliveryID, Checked: d.checked, Urgent: f.Urgent,
+		ID: f.ID, Source: f.Source, Prompt: d.Prompt, DeliveryID: f.DeliveryID, Checked: d.Checked, Urgent: f.Urgent,
 	}
 }
 
 // Prompt returns the prompt that was read from the entry's line, or "" when the
 // record does not hold the line.
-func (f *InFlight) Prompt() string { return decode(f.Line(), f.StartOffset == 0).prompt }
+func (f *InFlight) Prompt() string { return form.Decode(f.Line(), f.StartOffset == 0).Prompt }
 
 // Line returns the bytes of the entry's line, as far as the record holds them.
 func (f *InFlight) Line() []byte {
@@ -214,7 +216,7 @@ func (q *lane) newFlight(e *Entry, generation int64) *flight {
 	f := &flight{raw: e.Raw, here: true}
 	f.InFlight = InFlight{
 		Own:         true,
-		EntryID:     entryID(e.Raw),
+		EntryID:     form.Sum(e.Raw),
 		StartOffset: e.Start,
 		EndOffset:   e.End,
 		RawLine:     string(e.Raw),
@@ -339,13 +341,13 @@ func (q *lane) entry(l line, generation int64) *Entry {
 	if l.tooLarge {
 		return nil
 	}
-	d := decode(l.raw, l.start == 0)
-	if d.kind != text {
+	d := form.Decode(l.raw, l.start == 0)
+	if d.Kind != form.Text {
 		return nil
 	}
 	raw := bytes.Clone(l.raw)
 	return &Entry{
-		Raw: raw, Start: l.start, End: l.end, ID: d.id, Source: d.source, Prompt: d.prompt, Checked: d.checked,
+		Raw: raw, Start: l.start, End: l.end, ID: d.ID, Source: d.Source, Prompt: d.Prompt, Checked: d.Checked,
 		DeliveryID: q.deliveryID(generation, l.start, raw), Urgent: q.urgent,
 	}
 }

@@ -3,6 +3,8 @@ package inbox
 import (
 	"errors"
 	"os"
+
+	form "heartbeat/queue/line"
 )
 
 // Vanished is an entry that was queued and does not stand in the inbox any more.
@@ -77,7 +79,7 @@ func (q *lane) foresee(asked *Question) {
 	n := 0
 	_, err := q.foreseen(func(d DeadEntry) {
 		if n++; len(asked.Missing) < mostGone {
-			asked.Missing = append(asked.Missing, Vanished{ID: d.ID, Prompt: decode(d.Raw(), false).prompt})
+			asked.Missing = append(asked.Missing, Vanished{ID: d.ID, Prompt: form.Decode(d.Raw(), false).Prompt})
 		}
 	})
 	if err != nil {

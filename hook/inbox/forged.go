@@ -9,6 +9,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	form "heartbeat/queue/line"
 )
 
 // OutboxMark says how far an outbox was read, and which entries were not done then. The zero
@@ -171,17 +173,17 @@ func (h *Held) FileForged(d Delivery, prompt string) (filed bool, err error) {
 		return false, err
 	}
 	dead := DeadEntry{
-		EntryID: cmp.Or(d.EntryID, entryID(nil)), DeliveryID: d.DeliveryID, ID: d.ID, Source: d.Source, DeliveredAt: d.DeliveredAt,
+		EntryID: cmp.Or(d.EntryID, form.Sum(nil)), DeliveryID: d.DeliveryID, ID: d.ID, Source: d.Source, DeliveredAt: d.DeliveredAt,
 		Reason: Forged, Attempts: d.Attempt, At: time.Now().UTC(), Urgent: urgent,
 	}
 	switch {
 	case raw != nil:
-		got := decode(raw, false)
-		dead.EntryID, dead.ID, dead.Source = entryID(raw), got.id, got.source
+		got := form.Decode(raw, false)
+		dead.EntryID, dead.ID, dead.Source = form.Sum(raw), got.ID, got.Source
 		raw, err = withMark(raw)
 	case prompt != "":
 		raw, err = SentLine(d.ID, prompt)
-		dead.EntryID = entryID(raw)
+		dead.EntryID = form.Sum(raw)
 	}
 	if err != nil {
 		return false, err
@@ -263,7 +265,7 @@ func (h *Held) FileGone(why Reason, all ...Sent) error {
 			return err
 		}
 		d := DeadEntry{
-			EntryID: entryID(raw), DeliveryID: deliveryID(false, now.UnixNano(), int64(i), raw), ID: s.ID,
+			EntryID: form.Sum(raw), DeliveryID: deliveryID(false, now.UnixNano(), int64(i), raw), ID: s.ID,
 			Reason: why, Cause: "it has left the queue without a verdict", At: now,
 		}
 		if s.Prompt != "" {
@@ -287,18 +289,18 @@ func SentLine(id, prompt string) ([]byte, error) {
 		line, err := encodeJSON(prompt)
 		return bytes.TrimSuffix(line, []byte{'\n'}), err
 	}
-	line, err := encode(envelope{Heartbeat: 1, ID: id, Checked: true, Prompt: prompt})
+	line, err := form.Encode(form.Envelope{ID: id, Checked: true, Prompt: prompt})
 	return bytes.TrimSuffix(line, []byte{'\n'}), err
 }
 
 // withMark returns a line with the mark of an entry that has to be proven, because the agent may
 // have removed it. Only lines of send and of triggers have this mark.
 func withMark(raw []byte) ([]byte, error) {
-	got := decode(raw, false)
-	if got.checked || got.kind != text || got.id == "" {
+	got := form.Decode(raw, false)
+	if got.Checked || got.Kind != form.Text || got.ID == "" {
 		return raw, nil
 	}
-	line, err := encode(envelope{Heartbeat: 1, ID: got.id, Source: got.source, Checked: true, Prompt: got.prompt})
+	line, err := form.Encode(form.Envelope{ID: got.ID, Source: got.Source, Checked: true, Prompt: got.Prompt})
 	return bytes.TrimSuffix(line, []byte{'\n'}), err
 }
 

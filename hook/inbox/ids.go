@@ -11,6 +11,8 @@ import (
 	"os"
 	"time"
 
+	form "heartbeat/queue/line"
+
 	"heartbeat/hook/durable"
 )
 
@@ -122,10 +124,10 @@ func (q *lane) searchIDs(a *appending, accepted map[string]bool) error {
 			break
 		}
 		whole = got.end
-		if got.tooLarge || !bytes.HasPrefix(got.raw, []byte(envelopeStart)) {
+		if got.tooLarge || !bytes.HasPrefix(got.raw, []byte(form.EnvelopeStart)) {
 			continue
 		}
-		id := decode(got.raw, false).id
+		id := form.Decode(got.raw, false).ID
 		if id == "" {
 			continue
 		}
@@ -322,7 +324,7 @@ func (q *Queue) AcceptedAs(id string) (prompt string, found bool, err error) {
 	}
 	_, err = q.eachDead(&Mark{}, mostRecords, func(_ []byte, d *DeadEntry) bool {
 		if d != nil && d.ID == id && d.Raw() != nil {
-			prompt, found = decode(d.Raw(), d.StartOffset == 0).prompt, true
+			prompt, found = form.Decode(d.Raw(), d.StartOffset == 0).Prompt, true
 		}
 		return true
 	})
@@ -342,8 +344,8 @@ func (q *lane) acceptedAs(id string) (prompt string, found bool, err error) {
 		if err != nil {
 			return prompt, found, ignoreEOF(err)
 		}
-		if d := decode(got.raw, got.start == 0); got.complete && d.id == id {
-			prompt, found = d.prompt, true
+		if d := form.Decode(got.raw, got.start == 0); got.complete && d.ID == id {
+			prompt, found = d.Prompt, true
 		}
 	}
 }

@@ -3,6 +3,8 @@ package inbox
 import (
 	"errors"
 	"fmt"
+
+	form "heartbeat/queue/line"
 )
 
 // InFlight returns the entry in flight, or nil. It cleans up an entry that the
@@ -121,7 +123,7 @@ func (f *flight) own() {
 		return
 	}
 	f.foreign = false
-	f.EntryID = entryID(f.raw)
+	f.EntryID = form.Sum(f.raw)
 }
 
 // Advance records that the entry in flight has reached a state, of those from offered
@@ -207,7 +209,7 @@ func (h *heldLane) restore(v *view, delivery string, attempt int, o Offering) er
 		return nil
 	}
 	e, err := h.firstEntry(v.source, v.verdict.cursor, v.verdict.meta.Generation)
-	if err != nil || e == nil || e.DeliveryID != delivery || v.verdict.meta.Requeued.is(e.Start, e.DeliveryID, entryID(e.Raw)) {
+	if err != nil || e == nil || e.DeliveryID != delivery || v.verdict.meta.Requeued.is(e.Start, e.DeliveryID, form.Sum(e.Raw)) {
 		return err
 	}
 	if over, err := h.over(delivery); over || err != nil {

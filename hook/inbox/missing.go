@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strconv"
 
+	form "heartbeat/queue/line"
+
 	"heartbeat/hook/durable"
 )
 
@@ -49,13 +51,13 @@ func (q *lane) present(v *view) (*present, error) {
 		if got.tooLarge || !got.complete {
 			continue
 		}
-		d := decode(got.raw, got.start == 0)
-		if d.kind != text {
+		d := form.Decode(got.raw, got.start == 0)
+		if d.Kind != form.Text {
 			continue
 		}
-		p.counts[keyOf(d.id, got.raw)]++
-		if d.id != "" && len(p.ids) < idsBatch {
-			p.ids = append(p.ids, knownID{ID: d.id, Ino: v.source.ino, Start: new(got.start)})
+		p.counts[keyOf(d.ID, got.raw)]++
+		if d.ID != "" && len(p.ids) < idsBatch {
+			p.ids = append(p.ids, knownID{ID: d.ID, Ino: v.source.ino, Start: new(got.start)})
 		}
 	}
 }
@@ -180,7 +182,7 @@ func (q *lane) missingByID(v *view, known []knownID, p *present, do func(DeadEnt
 		}
 		filed[key] = true // a memory that was rebuilt may hold it twice
 		d := DeadEntry{
-			EntryID: entryID([]byte(k.ID)), StartOffset: *k.Start, EndOffset: *k.Start, ID: k.ID,
+			EntryID: form.Sum([]byte(k.ID)), StartOffset: *k.Start, EndOffset: *k.Start, ID: k.ID,
 			DeliveryID: q.deliveryID(generation, *k.Start, []byte(k.ID)),
 		}
 		if e := q.leftOut(v, k, generation); e != nil {
@@ -227,6 +229,6 @@ func (q *lane) missingBytes(v *view, generation, size int64, known int, do func(
 		return nil
 	}
 	return do(DeadEntry{
-		EntryID: entryID(nil), StartOffset: from, EndOffset: size, Length: lost, DeliveryID: q.deliveryID(generation, from, []byte(strconv.FormatInt(size, 10))),
+		EntryID: form.Sum(nil), StartOffset: from, EndOffset: size, Length: lost, DeliveryID: q.deliveryID(generation, from, []byte(strconv.FormatInt(size, 10))),
 	})
 }

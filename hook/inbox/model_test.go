@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	form "heartbeat/queue/line"
+
 	"heartbeat/hook/durable"
 
 	"pgregory.net/rapid"
@@ -346,7 +348,7 @@ func (m *model) Truncate(t *rapid.T) {
 	urgent := anyLane(t)
 	flying := m.hasGot
 	if f, err := m.q.InFlight(); err == nil && f != nil {
-		flying = decode([]byte(f.RawLine), false).prompt
+		flying = form.Decode([]byte(f.RawLine), false).Prompt
 	}
 	for _, p := range m.accepted {
 		if p != flying && m.urgent[p] == urgent {
@@ -427,7 +429,7 @@ func (m *model) settle(t *rapid.T) {
 			t.Fatalf("two dead letters of delivery %s", d.DeliveryID)
 		}
 		seen[d.DeliveryID] = true
-		dead = append(dead, decode(d.Raw(), false).prompt)
+		dead = append(dead, form.Decode(d.Raw(), false).Prompt)
 		if d.Reason == Torn && !strings.HasPrefix(d.RawLine, `"torn`) && !strings.HasPrefix(d.RawLine, `{"heartbeat":1,"id`) {
 			t.Fatalf("torn: %q", d.RawLine)
 		}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	form "heartbeat/queue/line"
+
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 )
@@ -79,7 +81,7 @@ func (h *heldLane) nextOf(v *view) (e *Entry, completed bool, err error) {
 		midline := v.verdict.midline && got.start == from
 		if e := h.entry(got, v.verdict.meta.Generation); e != nil && !midline {
 			r := v.verdict.meta.Requeued
-			e.Unread = r != nil && r.Unread && r.is(e.Start, e.DeliveryID, entryID(e.Raw))
+			e.Unread = r != nil && r.Unread && r.is(e.Start, e.DeliveryID, form.Sum(e.Raw))
 			return e, false, filing.flush()
 		}
 		if err := filing.skip(got, midline); err != nil {
@@ -168,7 +170,7 @@ func (h *heldLane) advance(v *view, to int64, last []byte) error {
 
 // deadLine returns the dead letter for a line that must become one.
 func (q *lane) deadLine(l line, midline bool, generation int64) (DeadEntry, bool) {
-	if !l.tooLarge && decode(l.raw, l.start == 0).kind != torn && (!midline || len(bytes.TrimSpace(l.raw)) == 0) {
+	if !l.tooLarge && form.Decode(l.raw, l.start == 0).Kind != form.Fragment && (!midline || len(bytes.TrimSpace(l.raw)) == 0) {
 		return DeadEntry{}, false
 	}
 	d := DeadEntry{StartOffset: l.start, EndOffset: l.end, EntryID: l.id(), At: time.Now().UTC()}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	form "heartbeat/queue/line"
+
 	"heartbeat/hook/durable"
 )
 
@@ -95,7 +97,7 @@ func TestALineThatIsTooLargeIsFiledByReference(t *testing.T) {
 	}
 	dead := r.dead()
 	if len(dead) != 1 || dead[0].Reason != TooLarge || dead[0].Length != 20<<20 || dead[0].StartOffset != 4 ||
-		dead[0].RawLine != "" || dead[0].EntryID != entryID([]byte(huge)) {
+		dead[0].RawLine != "" || dead[0].EntryID != form.Sum([]byte(huge)) {
 		t.Errorf("dead letters %+v", dead)
 	}
 	if d := r.dead()[0]; d.EndOffset != 4+20<<20+1 && d.EndOffset != 4+(20<<20)+1 {
@@ -109,7 +111,7 @@ func TestInvalidUTF8KeepsItsBytes(t *testing.T) {
 	raw := "caf\xe9 \xff\xfe"
 	r.echo(raw + "\n")
 	f := r.offer()
-	if f.EntryID != entryID([]byte(raw)) || f.RawBase64 == "" || strings.Contains(f.RawLine, "\xff") {
+	if f.EntryID != form.Sum([]byte(raw)) || f.RawBase64 == "" || strings.Contains(f.RawLine, "\xff") {
 		t.Errorf("record %+v", f)
 	}
 	r.advance(Started)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"slices"
+
+	form "heartbeat/queue/line"
 )
 
 // Peek returns the entry in flight, or nil, as far as it can be read. An
@@ -49,7 +51,7 @@ func (q *lane) holds(id string) (bool, error) {
 	}
 	found := false
 	err = q.each(v, func(l line) bool {
-		found = !l.tooLarge && decode(l.raw, l.start == 0).id == id
+		found = !l.tooLarge && form.Decode(l.raw, l.start == 0).ID == id
 		return !found
 	})
 	return found, err
@@ -165,10 +167,10 @@ func (q *lane) count(s *source, from, to int64, most int, d *Depth) error {
 		case got.tooLarge:
 			d.Entries++
 		default:
-			if e := decode(got.raw, got.start == 0); e.kind != blank {
+			if e := form.Decode(got.raw, got.start == 0); e.Kind != form.Blank {
 				d.Entries++
 				if len(d.Names) < mostNames {
-					d.Names = append(d.Names, nameOf(e.id, entryID(got.raw)))
+					d.Names = append(d.Names, nameOf(e.ID, form.Sum(got.raw)))
 				}
 			}
 		}
@@ -377,7 +379,7 @@ func (q *lane) passedSince(since position) (int, position, error) {
 			return n, now, nil
 		case err != nil:
 			return n, since, fmt.Errorf("cannot read %q: %v", q.path, err)
-		case got.tooLarge || decode(got.raw, got.start == 0).kind != blank:
+		case got.tooLarge || form.Decode(got.raw, got.start == 0).Kind != form.Blank:
 			n++
 		}
 	}

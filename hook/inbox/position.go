@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	form "heartbeat/queue/line"
+
 	"heartbeat/hook/durable"
 )
 
@@ -186,10 +188,10 @@ func sumOf(data []byte) string {
 // envelope with an id; "" else.
 func firstID(head []byte) string {
 	line, _, whole := bytes.Cut(head, []byte{'\n'})
-	if !whole || decode(line, false).id == "" {
+	if !whole || form.Decode(line, false).ID == "" {
 		return ""
 	}
-	return entryID(line)
+	return form.Sum(line)
 }
 
 // startsLine reports whether a line begins at offset.
@@ -214,7 +216,7 @@ func (s *source) note(m meta, cursor int64, last []byte) meta {
 	}
 	m.Last, m.LastHasID = "", false
 	if last != nil {
-		m.Last, m.LastHasID = entryID(last), decode(last, false).id != ""
+		m.Last, m.LastHasID = form.Sum(last), form.Decode(last, false).ID != ""
 	}
 	m.Distinct = m.LastHasID || s.differs(from, cursor)
 	return m

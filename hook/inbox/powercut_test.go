@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	form "heartbeat/queue/line"
+
 	"heartbeat/hook/durable"
 	"heartbeat/internal/testbed"
 )
@@ -185,7 +187,7 @@ func cutEverywhere(t *testing.T, policy OrphanPolicy, steps []string) (points in
 	r.reopen()
 	t.Cleanup(func() { r.Queue.Close() })
 	for _, p := range []string{"one", "two", "three"} {
-		line, err := encode(envelope{Heartbeat: 1, ID: "id-" + p, Source: "send", Prompt: p})
+		line, err := form.Encode(form.Envelope{ID: "id-" + p, Source: "send", Prompt: p})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -408,7 +410,7 @@ func check(t *testing.T, policy OrphanPolicy, now story, left map[string]string,
 	given := r.attemptsOfAll()
 	var dead []string
 	for _, d := range r.dead() {
-		dead = append(dead, decode([]byte(d.RawLine), false).prompt)
+		dead = append(dead, form.Decode([]byte(d.RawLine), false).Prompt)
 	}
 	state := fmt.Sprintf("%s, %s, other inodes %t: left %q, drained %v, dead letters %q", policy, at, remounted, left, given, dead)
 	if given["new"] == 0 {

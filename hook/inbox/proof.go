@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	form "heartbeat/queue/line"
 )
 
 // Proving is what is known of the checks of an entry in flight.
@@ -272,8 +274,8 @@ func (f *flight) next(v Verdict) {
 func (h *heldLane) unforge(v *view, by Verdict) error {
 	was := v.flight
 	if by.Line != nil {
-		d := decode(by.Line, was.StartOffset == 0)
-		was.raw, was.EntryID, was.ID, was.Source = by.Line, entryID(by.Line), d.id, d.source
+		d := form.Decode(by.Line, was.StartOffset == 0)
+		was.raw, was.EntryID, was.ID, was.Source = by.Line, form.Sum(by.Line), d.ID, d.Source
 		return nil
 	}
 	e, err := h.firstEntry(v.source, v.verdict.cursor, v.verdict.meta.Generation)

@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	form "heartbeat/queue/line"
+
 	"pgregory.net/rapid"
 )
 
@@ -324,7 +326,7 @@ func TestForgedOnesAreFiledOnce(t *testing.T) {
 	if _, err := r.FileForged(*r.ack(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if dead := r.dead(); len(dead) != 1 || decode(dead[0].Raw(), false).prompt != "as it stands in the inbox" {
+	if dead := r.dead(); len(dead) != 1 || form.Decode(dead[0].Raw(), false).Prompt != "as it stands in the inbox" {
 		t.Errorf("%+v", dead)
 	}
 }

@@ -1,5 +1,7 @@
 package inbox
 
+import form "heartbeat/queue/line"
+
 // Queued reports whether an entry is queued: by its delivery id, by its envelope's id if it
 // is not "", or as the one that was queued again in its place. It reads the whole queue,
 // needs no lock and changes nothing.
@@ -19,8 +21,8 @@ func (q *lane) queued(delivery, id string) (is bool, err error) {
 	}
 	defer v.close()
 	err = q.each(v, func(l line) bool {
-		if d := decode(l.raw, l.start == 0); !l.tooLarge && d.kind == text {
-			is = id != "" && d.id == id || delivery != "" && (d.retryOf == delivery || q.deliveryID(v.verdict.meta.Generation, l.start, l.raw) == delivery)
+		if d := form.Decode(l.raw, l.start == 0); !l.tooLarge && d.Kind == form.Text {
+			is = id != "" && d.ID == id || delivery != "" && (d.RetryOf == delivery || q.deliveryID(v.verdict.meta.Generation, l.start, l.raw) == delivery)
 		}
 		return !is
 	})

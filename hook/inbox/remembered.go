@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	form "heartbeat/queue/line"
 )
 
 // remembered returns what the memory of ids holds about a file since it was last disturbed, from
@@ -130,7 +132,7 @@ func (q *lane) rewritten(s *source, c cursorState, f *flight) (rewritten bool, e
 // place: blanks, because it was dropped; with hollow, a hole, because its blocks were given
 // back, which need not reach to its end.
 func (s *source) holds(k splitLine, hollow bool) bool {
-	want := append([]byte(envelopeStart+`:1,"id":"`), k.raw...)
+	want := append([]byte(form.EnvelopeStart+`:1,"id":"`), k.raw...)
 	got, err := s.bytes(k.start, k.start+int64(len(want)))
 	return err == nil && (bytes.Equal(got, want) || len(bytes.Trim(got, " ")) == 0 || hollow && got[0] == 0)
 }

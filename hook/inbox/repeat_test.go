@@ -3,6 +3,8 @@ package inbox
 import (
 	"fmt"
 	"testing"
+
+	form "heartbeat/queue/line"
 )
 
 // How an attempt ended, and whether the next one has to warn of a repeat: only
@@ -87,7 +89,7 @@ func TestARepeatIsMarkedOnlyWhenASessionMayHaveWorkedOnIt(t *testing.T) {
 // Records of an earlier version do not say whether an attempt was touched.
 func TestAnEarlierVersionsRepeatStaysMarked(t *testing.T) {
 	t.Parallel()
-	f := parseFlight([]byte(`{"entry_id":"` + entryID([]byte("one")) + `","start_offset":0,"end_offset":4,"raw_line":"one",` +
+	f := parseFlight([]byte(`{"entry_id":"` + form.Sum([]byte("one")) + `","start_offset":0,"end_offset":4,"raw_line":"one",` +
 		`"delivered_at":"2026-11-22T00:00:00Z","delivery_id":"d","state":"offered","attempt":2}`))
 	if f == nil || !f.Repeat() {
 		t.Errorf("%+v", f)

@@ -1,6 +1,10 @@
 package inbox
 
-import "fmt"
+import (
+	"fmt"
+
+	form "heartbeat/queue/line"
+)
 
 // Withdraw takes back an offer that was never handed over (the launch failed): the
 // entry is queued again and no attempt is used up. An iteration is unproven again.
@@ -43,7 +47,7 @@ func (h *Held) TakeBack(offered *InFlight) (bool, error) {
 // remember.
 func (h *heldLane) requeue(v *view, remember Tries) error {
 	f, r := v.flight, &requeued{Tries: remember, Proving: v.flight.rests()}
-	r.DeliveryID, r.EntryID = f.DeliveryID, entryID(f.raw)
+	r.DeliveryID, r.EntryID = f.DeliveryID, form.Sum(f.raw)
 	if f.here {
 		r.DeliveryID = h.deliveryID(v.verdict.meta.Generation, f.StartOffset, f.raw)
 	}
@@ -94,7 +98,7 @@ func (q *lane) stands(s *source, from int64, raw []byte) (bool, error) {
 		return false, nil
 	}
 	l := q.lines(s.file, from, s.size, max(q.maxEntry, int64(len(raw))), mostInbox)
-	id := entryID(raw)
+	id := form.Sum(raw)
 	for {
 		got, err := l.read()
 		if err != nil {

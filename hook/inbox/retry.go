@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"unicode/utf8"
+
+	form "heartbeat/queue/line"
 )
 
 // ErrTextGone means that nobody has the text of a dead letter any more.
@@ -132,10 +134,10 @@ func (q *Queue) collectRetries(ids []string) (retries, error) {
 // retryOf returns the line that queues a dead letter again: an envelope that names
 // the delivery, with the prompt, id and source that it had.
 func (q *Queue) retryOf(d *DeadEntry, raw []byte) retryLine {
-	got := decode(raw, d.StartOffset == 0)
-	line, err := encode(envelope{Heartbeat: 1, ID: got.id, Source: got.source, RetryOf: d.key(), Checked: got.checked, Prompt: got.prompt})
+	got := form.Decode(raw, d.StartOffset == 0)
+	line, err := form.Encode(form.Envelope{ID: got.ID, Source: got.Source, RetryOf: d.key(), Checked: got.Checked, Prompt: got.Prompt})
 	line = bytes.TrimSuffix(line, []byte{'\n'})
-	if err != nil || got.kind != text || !utf8.Valid(raw) || int64(len(line)) > q.maxEntry {
+	if err != nil || got.Kind != form.Text || !utf8.Valid(raw) || int64(len(line)) > q.maxEntry {
 		return retryLine{key: d.key(), raw: raw}
 	}
 	return retryLine{key: d.key(), raw: line, marked: true}
@@ -146,7 +148,7 @@ func (h *heldLane) appendRetries(lines []retryLine) error {
 	missing := map[string]bool{} // :: marked line's entry id → it has to be appended
 	for _, l := range lines {
 		if l.marked {
-			missing[entryID(l.raw)] = true
+			missing[form.Sum(l.raw)] = true
 		}
 	}
 	if err := h.strikeOut(missing); err != nil {
@@ -154,7 +156,7 @@ func (h *heldLane) appendRetries(lines []retryLine) error {
 	}
 	var b bytes.Buffer
 	for _, l := range lines {
-		if !l.marked || missing[entryID(l.raw)] {
+		if !l.marked || missing[form.Sum(l.raw)] {
 			b.Write(append(bytes.Clone(l.raw), '\n'))
 		}
 	}

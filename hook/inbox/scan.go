@@ -8,6 +8,8 @@ import (
 	"errors"
 	"hash"
 	"io"
+
+	form "heartbeat/queue/line"
 )
 
 // step is how much of the inbox is read at a time.
@@ -180,5 +182,5 @@ func (l line) id() string {
 	if l.tooLarge {
 		return l.sum
 	}
-	return entryID(l.raw)
+	return form.Sum(l.raw)
 }

@@ -34,7 +34,7 @@ var floors = []floor{
 	},
 	{
 		"hook", "The client's hook contract, and the queue that hooks hand out of.",
-		[]string{"hook", "hook/ask", "hook/handover", "hook/handwired", "hook/inbox", "hook/settings"},
+		[]string{"hook", "hook/ask", "hook/handover", "hook/handwired", "hook/inbox", "hook/settings", "queue/..."},
 	},
 	{"config", "The fleet's file: what it says, it says to all floors above.", []string{"config"}},
 	{
@@ -95,6 +95,7 @@ var bans = []ban{
 		nil,
 		"the queue knows no client and no hook", false,
 	},
+	{[]string{"queue/..."}, []string{"hook/..."}, nil, "what a prompt is, and may become, knows no client and no file", false},
 	{
 		[]string{"hook/handwired"},
 		[]string{"hook", "hook/ask", "hook/settings"},
@@ -123,7 +124,7 @@ var bans = []ban{
 	},
 	{
 		[]string{"internal/..."},
-		[]string{"hook/inbox", "orchestrator/queue", "orchestrator/oldqueue", "orchestrator/ledger"},
+		[]string{"hook/inbox", "queue/...", "orchestrator/queue", "orchestrator/oldqueue", "orchestrator/ledger"},
 		nil,
 		"who judges may not know how a queue is kept; what needs that is tested in its own room", true,
 	},

@@ -1,22 +1,25 @@
-package inbox
+// Package line holds the forms of a queue's lines: what one in inbox.jsonl holds, and how send
+// and triggers write one. It is pure.
+//
+// A line that begins with the key "heartbeat" is an envelope; a JSON string is that string;
+// a fragment of either is Fragment; anything else, other JSON included, is plain text as in
+// heartbeat-rs. Fragments are what a power cut or a cut write leaves.
+package line
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
-// envelope is the form in which send and triggers write an entry. The key heartbeat
+// Envelope is the form in which send and triggers write an entry. The key heartbeat
 // comes first, so that readers recognise it.
-type envelope struct {
-	Heartbeat int    `json:"heartbeat"`
+type Envelope struct {
+	Heartbeat int    `json:"heartbeat"` // Encode sets it
 	ID        string `json:"id"`
 	Source    string `json:"source"`
 	// RetryOf is the delivery id of the dead letter that is queued again.
@@ -25,37 +28,38 @@ type envelope struct {
 	Prompt  string `json:"prompt"`
 }
 
-// kind is what a line turns out to be.
-type kind int
+// Kind is what a line turns out to be.
+type Kind int
 
+// The kinds of lines.
 const (
-	blank kind = iota // nothing to hand over: skipped
-	text              // an entry
-	torn              // a fragment of a JSON line: a dead letter
+	Blank    Kind = iota // nothing to hand over: skipped
+	Text                 // an entry
+	Fragment             // a fragment of a JSON line: a dead letter
 )
 
-// decoded is the content of a line.
-type decoded struct {
-	kind       kind
-	id, source string
-	prompt     string
-	checked    bool
-	retryOf    string // as envelope.RetryOf
+// Content is what a line holds. Of one that is not Text only the kind is set.
+type Content struct {
+	Kind       Kind
+	ID, Source string // the envelope's, or ""
+	Prompt     string // valid UTF-8, not blank
+	Checked    bool   // the envelope's mark that the entry is done when a check has passed
+	RetryOf    string // as Envelope.RetryOf
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// decode reads a line without its newline; first is true for the line at offset 0.
+// Decode reads a line without its newline; first is true for the line at offset 0.
 // It unwraps a JSON string and opens an envelope; anything else is plain text with
 // surrounding white space trimmed, as in heartbeat-rs. The prompt is valid UTF-8.
-func decode(raw []byte, first bool) decoded {
+func Decode(raw []byte, first bool) Content {
 	if first {
 		raw = bytes.TrimPrefix(raw, byteOrderMark)
 	}
 	line := bytes.TrimSpace(raw)
 	switch {
 	case len(line) == 0:
-		return decoded{}
+		return Content{}
 	case line[0] == 0:
 		return holed(line)
 	case line[0] == '"':
@@ -68,36 +72,36 @@ func decode(raw []byte, first bool) decoded {
 
 // holed handles a line that begins with NUL: what a power cut leaves, or the
 // punched range before the cursor.
-func holed(line []byte) decoded {
+func holed(line []byte) Content {
 	if len(bytes.Trim(line, "\x00")) == 0 {
-		return decoded{}
+		return Content{}
 	}
-	return decoded{kind: torn}
+	return Content{Kind: Fragment}
 }
 
-func plain(line []byte) decoded {
+func plain(line []byte) Content {
 	return prompt(string(line), "", "")
 }
 
 // prompt makes an entry from a text, or a blank when the text is empty.
-func prompt(s, id, source string) decoded {
+func prompt(s, id, source string) Content {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.TrimFunc(s, unicode.IsSpace) == "" {
-		return decoded{}
+		return Content{}
 	}
-	return decoded{kind: text, id: id, source: source, prompt: s}
+	return Content{Kind: Text, ID: id, Source: source, Prompt: s}
 }
 
 // decodeString unwraps a JSON string. A line that begins with a quote but is not a
 // JSON string is a fragment when a quote is left open; otherwise it is plain text
 // that begins with a quotation.
-func decodeString(line []byte) decoded {
+func decodeString(line []byte) Content {
 	var s string
 	if json.Unmarshal(line, &s) == nil {
 		return prompt(s, "", "")
 	}
 	if openQuote(line) {
-		return decoded{kind: torn}
+		return Content{Kind: Fragment}
 	}
 	return plain(line)
 }
@@ -117,22 +121,23 @@ func openQuote(line []byte) bool {
 	return open || escaped
 }
 
-const envelopeStart = `{"heartbeat"`
+// EnvelopeStart is how an envelope begins that Encode has written.
+const EnvelopeStart = `{"heartbeat"`
 
 // startsEnvelope reports whether line's first key is heartbeat, or the line ends
 // too early to tell.
 func startsEnvelope(line []byte) bool {
 	rest := bytes.TrimLeftFunc(line[1:], unicode.IsSpace)
-	want := envelopeStart[1:]
+	want := EnvelopeStart[1:]
 	n := min(len(rest), len(want))
 	return string(rest[:n]) == want[:n]
 }
 
 // decodeEnvelope opens an envelope. Another program's object that happens to begin
 // with our key is plain text; a fragment is torn.
-func decodeEnvelope(line []byte) decoded {
+func decodeEnvelope(line []byte) Content {
 	if !json.Valid(line) {
-		return decoded{kind: torn}
+		return Content{Kind: Fragment}
 	}
 	var e struct {
 		Heartbeat json.Number `json:"heartbeat"`
@@ -146,13 +151,14 @@ func decodeEnvelope(line []byte) decoded {
 		return plain(line)
 	}
 	d := prompt(*e.Prompt, e.ID, e.Source)
-	d.checked = e.Checked == true
-	d.retryOf, _ = e.RetryOf.(string)
+	d.Checked = e.Checked == true
+	d.RetryOf, _ = e.RetryOf.(string)
 	return d
 }
 
-// encode returns an envelope as one line with its newline.
-func encode(e envelope) ([]byte, error) {
+// Encode returns an envelope as one line with its newline.
+func Encode(e Envelope) ([]byte, error) {
+	e.Heartbeat = 1
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -162,45 +168,9 @@ func encode(e envelope) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maxID bounds ids and sources.
-const maxID = 512
-
-// check rejects a letter that could not be found or handed over later.
-func (l Letter) check() error {
-	if strings.TrimFunc(strings.ToValidUTF8(l.Prompt, "\uFFFD"), unicode.IsSpace) == "" {
-		return errors.New("cannot queue a blank prompt: there is nothing to hand over")
-	}
-	for name, s := range map[string]string{"id": l.ID, "source": l.Source} {
-		if len(s) > maxID || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-			return fmt.Errorf("cannot queue an entry with the %s %.80q: it must be printable text of at most %d bytes",
-				name, s, maxID)
-		}
-	}
-	return nil
-}
-
-// entryID is heartbeat-rs's name for a line: the same for equal lines.
-func entryID(raw []byte) string {
+// Sum is heartbeat-rs's name for a line, the entry id: the SHA-256 of its bytes without the
+// newline, in hex, the same for equal lines.
+func Sum(raw []byte) string {
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
-}
-
-// deliveryID names one line of one file of the lane.
-func (q *lane) deliveryID(generation, start int64, raw []byte) string {
-	return deliveryID(q.urgent, generation, start, raw)
-}
-
-func deliveryID(urgent bool, generation, start int64, raw []byte) string {
-	h := sha256.New()
-	var n []byte
-	if urgent {
-		n = append(n, "urgent\x00"...)
-	}
-	n = strconv.AppendInt(n, generation, 10)
-	n = append(n, 0)
-	n = strconv.AppendInt(n, start, 10)
-	n = append(n, 0)
-	h.Write(n)
-	h.Write(raw)
-	return hex.EncodeToString(h.Sum(nil)[:6])
 }
