@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"heartbeat/queue"
+
 	form "heartbeat/queue/line"
 )
 
@@ -23,7 +25,7 @@ type Proving struct {
 	Check int `json:"check,omitempty"`
 	// Claim is what the session said when it claimed to be done, while that is checked.
 	Claim *Claim `json:"claim,omitempty"`
-	// Output is what the last check said, as CleanOutput leaves it. The text of the next
+	// Output is what the last check said, as queue.CleanOutput leaves it. The text of the next
 	// hand-over holds it, and the proof that it arrived needs it again.
 	Output string `json:"output,omitempty"`
 	// Answers, if not "", is what the next hand-over holds instead: the answers to what
@@ -72,7 +74,7 @@ type Verdict struct {
 	// Cause. Otherwise it is to be handed over again.
 	GiveUp Reason
 	Cause  string
-	// Output is what the check said; it is cleaned and cut (CleanOutput).
+	// Output is what the check said; it is cleaned and cut (queue.CleanOutput).
 	Output string
 	// Answers, if not "", says that nothing was checked: the entry is handed over again
 	// with them.
@@ -93,7 +95,7 @@ type Verdict struct {
 // Limits of what a record keeps of a claim and of a verdict.
 const (
 	// MaxShown is how many bytes of a check's output are kept and handed over.
-	MaxShown = 4 << 10
+	MaxShown = queue.MaxShown
 	// MaxAnswers is how many bytes of answers are kept and handed over at once.
 	MaxAnswers   = 16 << 10
 	maxAbandoned = 32
@@ -291,7 +293,7 @@ func (h *heldLane) unforge(v *view, by Verdict) error {
 // unproven keeps the output and answers of a verdict that did not pass.
 func (f *flight) unproven(v Verdict) {
 	f.Renamed = false
-	f.Output, f.Most = CleanOutput(v.Output), max(0, v.Most)
+	f.Output, f.Most = queue.CleanOutput(v.Output), max(0, v.Most)
 	f.Answers, _ = cutText(strings.ToValidUTF8(v.Answers, "\uFFFD"), MaxAnswers)
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"heartbeat/queue"
 
 	form "heartbeat/queue/line"
 
@@ -331,40 +331,6 @@ func TestForgedOnesAreFiledOnce(t *testing.T) {
 	}
 }
 
-// TestAnOutputIsText that can be handed over.
-func TestAnOutputIsText(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"\x1b[1;31mFAIL\x1b[0m a_test.go:7\r\n\tx\x07": "FAIL a_test.go:7\n\tx",
-		"\x1b]0;a title\x07ok\x1b(B":                   "ok",
-		"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\":     "link",
-		"\x1b]0;it never ends\nok":                     "0;it never ends\nok",
-		"10%\r20%\r":                                   "10%\n20%",
-		"a\xffb\u202ec\u009b":                          "a\uFFFDbc",
-		" \n ":                                         "",
-		"\x1b":                                         "",
-		"\x1b[":                                        "",
-	} {
-		if got := CleanOutput(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-	if got := CleanOutput(strings.Repeat("é", MaxShown) + "the end"); len(got) > MaxShown || !strings.HasSuffix(got, "the end") {
-		t.Errorf("%d bytes", len(got))
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		in := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "bytes")
-		in = append(in, rapid.StringMatching(`[\x1b\[\]a\r\n\\m;0]{0,40}`).Draw(t, "text")...)
-		got := CleanOutput(strings.Repeat(string(in), rapid.SampledFrom([]int{1, 1, 1000}).Draw(t, "times")))
-		if !utf8.ValidString(got) || len(got) > MaxShown || CleanOutput(got) != got {
-			t.Fatalf("%q", got)
-		}
-		if i := strings.IndexFunc(got, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 {
-			t.Fatalf("%q has a control character", got)
-		}
-	})
-}
-
 // proving is what the world knows of entries that are checked: which checks have
 // passed, which prompts were done.
 type proving struct {
@@ -628,7 +594,7 @@ func TestARecordWithLongWordsIsReadAgain(t *testing.T) {
 	if got := r.recover(Interruption{Policy: Retry}); got != Requeued {
 		t.Fatal(got)
 	}
-	if f := r.offerChecked(); f.Output != CleanOutput(output) || f.Iteration != 3 {
+	if f := r.offerChecked(); f.Output != queue.CleanOutput(output) || f.Iteration != 3 {
 		t.Errorf("%+v", f.Proving)
 	}
 }

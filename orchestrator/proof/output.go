@@ -6,7 +6,7 @@ import (
 	"hash"
 	"io"
 
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // listener takes all that a check prints, however much.
@@ -24,7 +24,7 @@ func (l *listener) hear(from io.Reader) {
 	for {
 		n, err := from.Read(buf)
 		l.tail = append(l.tail, buf[:n]...)
-		if over := len(l.tail) - inbox.MaxCleaned; over > 0 {
+		if over := len(l.tail) - queue.MaxCleaned; over > 0 {
 			l.tail = append(l.tail[:0], l.tail[over:]...)
 		}
 		rest = rest[:0]

@@ -26,9 +26,10 @@ import (
 	"syscall"
 	"time"
 
+	"heartbeat/queue"
+
 	"golang.org/x/sys/unix"
 
-	"heartbeat/hook/inbox"
 	"heartbeat/hook/inpath"
 	"heartbeat/hook/owned"
 	"heartbeat/ptyrun"
@@ -72,7 +73,7 @@ type Result struct {
 	// Why is what it ended with, in words: "exit status 2", or why it could not run.
 	Why string
 	// Output is the end of what it has printed, for people and for the agent, as
-	// inbox.CleanOutput leaves it. Said is a digest of all of it without its digits.
+	// queue.CleanOutput leaves it. Said is a digest of all of it without its digits.
 	Output, Said string
 	Took         time.Duration
 }
@@ -204,7 +205,7 @@ func (n *note) run(ctx context.Context, c Check, path string, env []string) (Res
 	}
 	_ = read.Close()
 	<-heard
-	r := Result{Answer: Failed, Why: how.why, Output: inbox.CleanOutput(string(said.tail)), Said: said.digest()}
+	r := Result{Answer: Failed, Why: how.why, Output: queue.CleanOutput(string(said.tail)), Said: said.digest()}
 	switch how.code {
 	case 0:
 		r.Answer = Passed

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
+
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/state"
 	"heartbeat/ptyrun"
@@ -374,7 +375,7 @@ func TestSaid(t *testing.T) {
 func TestMuchOutput(t *testing.T) {
 	t.Parallel()
 	r := run(t, check(t, "yes 'a line of it' | head -c 3000000; echo; echo the end; exit 2"))
-	if r.Answer != Failed || len(r.Output) > inbox.MaxShown || len(r.Output) < inbox.MaxShown/2 || !strings.HasSuffix(r.Output, "\nthe end") {
+	if r.Answer != Failed || len(r.Output) > queue.MaxShown || len(r.Output) < queue.MaxShown/2 || !strings.HasSuffix(r.Output, "\nthe end") {
 		t.Errorf("got %s, %d bytes, %q...", r.Answer, len(r.Output), r.Output[:min(40, len(r.Output))])
 	}
 }
