@@ -96,6 +96,29 @@ func (e *LostError) Hint() string {
 	return putBack + "; then heartbeat run"
 }
 
+// LogError means that the log of an open store, or its index, was removed or replaced.
+type LogError struct {
+	what string
+	left error // why what stood in the log is not in the database; nil: it is
+}
+
+// Error says what has become of it.
+func (e *LogError) Error() string {
+	said := fmt.Sprintf("its log (%s-wal and %s-shm) %s", Name, Name, e.what)
+	if e.left != nil {
+		said += fmt.Sprintf(", and what was done last could not be kept: %v", e.left)
+	}
+	return said
+}
+
+// Hint says what to do.
+func (e *LogError) Hint() string {
+	if e.left != nil {
+		return putBack
+	}
+	return "nothing is lost: leave these files alone while the fleet runs"
+}
+
 // cause is what SQLite says of a file.
 type cause struct {
 	path string
@@ -202,6 +225,7 @@ func (*RefusedError) kind() Kind  { return Refused }
 func (*NetworkError) kind() Kind  { return Refused }
 func (*GoneError) kind() Kind     { return Lost }
 func (*LostError) kind() Kind     { return Lost }
+func (*LogError) kind() Kind      { return Lost }
 func (*FullError) kind() Kind     { return Full }
 func (*BusyError) kind() Kind     { return Locked }
 func (*ReadOnlyError) kind() Kind { return ReadOnly }

@@ -98,6 +98,36 @@ func (f file) stands(path string) error {
 	return nil
 }
 
+// beside is which files SQLite keeps beside an open store: its log, and the index of that. They
+// are made by the first transaction, and stay as long as the store is open.
+type beside struct{ log, index int64 } // inodes
+
+// lookBeside looks at them.
+func lookBeside(path string) beside { return beside{inodeOf(path + "-wal"), inodeOf(path + "-shm")} }
+
+// inodeOf is the inode of what has a name; 0: nothing has.
+func inodeOf(path string) int64 {
+	if info, err := os.Lstat(path); err == nil {
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			return int64(stat.Ino)
+		}
+	}
+	return 0
+}
+
+// stands reports what has become of them: nil, or a *LogError. SQLite goes on writing to a log
+// that has no name any more, where the next run finds nothing of it.
+func (b beside) stands(path string) *LogError {
+	is := lookBeside(path)
+	switch {
+	case is == b:
+		return nil
+	case is.log == 0 || is.index == 0:
+		return &LogError{what: "was removed"}
+	}
+	return &LogError{what: "was replaced by another file"}
+}
+
 // mayHold says whether a database may be kept in a folder.
 func mayHold(dir string) error {
 	v, err := volume.Of(dir)

@@ -38,6 +38,10 @@ const Name = "heartbeat.db"
 // sqlite3, since ours has the fleet's lock.
 const busyFor = 5 * time.Second
 
+// lockedFor is how long one waits while it is known that somebody has the store locked: who
+// asked for a change is told why it is not made, before they give up.
+const lockedFor = 500 * time.Millisecond
+
 // keptLog is what is left of the log's file, in bytes, when the log begins again.
 const keptLog = 16 << 20
 

@@ -116,6 +116,26 @@ func TestAStoreThatIsLockedIsTold(t *testing.T) {
 	has(t, s, Locked, false)
 }
 
+// TestALockedStoreKeepsNobodyWaiting: each change waited as long as the first, one behind the
+// other, and heartbeat pause was told that the scheduler does not answer, and to kill it.
+func TestALockedStoreKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	_, l := fresh(t)
+	s := opened(t, l)
+	_, end := holder(t, s.path, "BEGIN IMMEDIATE")
+	defer end()
+	begin := time.Now()
+	for n := range 5 {
+		err := s.Write(t.Context(), add(n))
+		if _, busy := errors.AsType[*BusyError](err); !busy {
+			t.Errorf("change %d: %v", n, err)
+		}
+	}
+	if took := time.Since(begin); took > 2*busyFor {
+		t.Errorf("five changes waited %s", took)
+	}
+}
+
 // TestALogThatOnlyGrowsIsTold: a reader that does not end keeps it, and is named.
 func TestALogThatOnlyGrowsIsTold(t *testing.T) {
 	t.Parallel()
@@ -239,6 +259,73 @@ func TestALostStoreIsNoticed(t *testing.T) {
 	}
 	if is := has(t, s, Lost, true); is.Do == "" || is.Text == "" {
 		t.Errorf("%+v", is)
+	}
+}
+
+// TestALogThatIsRemovedLosesNothing: SQLite wrote on to a log without a name, all that was
+// confirmed since was lost with the process, and nobody was told.
+func TestALogThatIsRemovedLosesNothing(t *testing.T) {
+	t.Parallel()
+	swap := func(path string) error {
+		return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600))
+	}
+	for what, c := range map[string]struct {
+		harm  func(path string) error
+		of    string
+		quiet bool // nobody writes afterwards
+	}{
+		"the log is removed":           {os.Remove, "-wal", false},
+		"the log is removed, at rest":  {os.Remove, "-wal", true},
+		"the log is replaced":          {swap, "-wal", false},
+		"the log is replaced, at rest": {swap, "-wal", true},
+		"its index is removed":         {os.Remove, "-shm", false},
+		"its index is removed at rest": {os.Remove, "-shm", true},
+		"its index is replaced":        {swap, "-shm", false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			_, l := fresh(t)
+			s := opened(t, l)
+			want := []int{1}
+			if err := errors.Join(s.Write(t.Context(), add(1)), c.harm(s.path+c.of)); err != nil {
+				t.Fatal(err)
+			}
+			if !c.quiet {
+				want = append(want, 2)
+				if err := s.Write(t.Context(), add(2)); err != nil {
+					t.Errorf("a change that is kept: %v", err)
+				}
+			}
+			select {
+			case err := <-watched(t, s):
+				if _, is := errors.AsType[*LostError](err); !is || !strings.Contains(err.Error(), "its log") {
+					t.Error(err)
+				}
+			case <-time.After(patience):
+				t.Fatal("nobody has noticed")
+			}
+			if is := has(t, s, Lost, true); !strings.Contains(is.Do, "nothing is lost") || !strings.HasSuffix(is.Do, "; then heartbeat run") {
+				t.Errorf("%+v", is)
+			}
+			if _, lost := errors.AsType[*LostError](s.Write(t.Context(), add(3))); !lost {
+				t.Error("a change is confirmed")
+			}
+			killed := t.TempDir() // what a kill now would leave; reading it here would drop our locks
+			if out, err := exec.CommandContext(t.Context(), "cp", s.path, killed).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if err := os.Chmod(killed, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			r, err := OpenReader(t.Context(), killed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if got := numbers(t, r); !slices.Equal(got, want) {
+				t.Errorf("there are %v, want %v", got, want)
+			}
+		})
 	}
 }
 

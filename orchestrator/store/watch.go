@@ -31,6 +31,7 @@ type health struct {
 	mu       sync.Mutex
 	troubles map[Kind]Trouble
 	lost     error     // a *LostError; nil: it is not lost
+	beside   beside    // the log as the first change made it; zero: none was made yet
 	waits    time.Time // since when the writer waits for another process; zero: it does not
 	tried    time.Time // when a change was made, or could not be, last
 }
@@ -78,10 +79,10 @@ func (h *health) learns(err error, batch []*request) {
 	now := time.Now()
 	h.mu.Lock()
 	h.tried = now
-	if _, is := errors.AsType[*LostError](err); is {
-		h.lost = err
-	}
 	h.mu.Unlock()
+	if _, is := errors.AsType[*LostError](err); is {
+		h.loses(err)
+	}
 	if err == nil {
 		h.ends(writes...)
 	}
@@ -90,6 +91,30 @@ func (h *health) learns(err error, batch []*request) {
 			h.note(t)
 		}
 	}
+}
+
+// loses notes that the store is lost.
+func (h *health) loses(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lost = err
+}
+
+// logIs notes which files the log is in.
+func (h *health) logIs(b beside) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.beside = b
+}
+
+// logGone says what has become of the log since the first change was made; nil: it stands.
+func (h *health) logGone(path string) *LogError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.beside == (beside{}) {
+		h.beside = lookBeside(path)
+	}
+	return h.beside.stands(path)
 }
 
 // Troubles are those that the store has, for who reads.
@@ -126,7 +151,7 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger) error {
 	every := time.NewTicker(watchEvery)
 	defer every.Stop()
 	for {
-		lost := s.look(time.Now())
+		lost := s.look(ctx, time.Now())
 		told = tell(log, told, s.Troubles())
 		if lost != nil {
 			return lost
@@ -172,8 +197,11 @@ func (s *Store) mayTryAgain(now time.Time) bool {
 }
 
 // look looks at what changes without a change of ours. Its error says that the store is lost.
-func (s *Store) look(now time.Time) error {
+func (s *Store) look(ctx context.Context, now time.Time) error {
 	h := &s.health
+	if s.file.stands(s.path) == nil && h.logGone(s.path) != nil {
+		_ = s.Write(ctx, s.touch) // the writer sees it, too, and keeps what it can
+	}
 	h.mu.Lock()
 	waits, lost := h.waits, h.lost
 	h.mu.Unlock()

@@ -174,6 +174,7 @@ func (s *Store) connect() error {
 	if err != nil {
 		return errors.Join(opening(s.path, err), db.Close())
 	}
+	s.health.logIs(beside{})
 	s.db, s.conn, s.known = db, conn, map[string]*sql.Stmt{}
 	return nil
 }
@@ -228,6 +229,9 @@ func (s *Store) commit(batch []*request) {
 		if _, full := errors.AsType[*FullError](err); full {
 			s.drop(time.Now())
 		}
+		if err == nil {
+			err = s.keepLog()
+		}
 	}
 	if err == nil {
 		return
@@ -262,8 +266,15 @@ func (s *Store) try(batch []*request) error {
 		_ = run(`ROLLBACK`) // SQLite has done it itself after some errors
 		return classify(s.path, err)
 	}
+	patience := busyFor
+	if s.health.has(Locked) {
+		patience = lockedFor
+	}
 	s.health.waitsSince(time.Now())
-	err := run(`BEGIN IMMEDIATE`)
+	err := run(fmt.Sprintf(`PRAGMA busy_timeout = %d`, patience.Milliseconds()))
+	if err == nil {
+		err = run(`BEGIN IMMEDIATE`)
+	}
 	s.health.waitsSince(time.Time{})
 	if err != nil {
 		return classify(s.path, err)
@@ -306,6 +317,23 @@ func (s *Store) try(batch []*request) error {
 	if err := s.file.stands(s.path); err != nil {
 		s.lost = err
 		return err
+	}
+	return nil
+}
+
+// keepLog looks whether the log is still the one that the next run reads. If it is not, what
+// stands in it is brought into the database, and nothing more is written. Its error is that of
+// the changes that were made last.
+func (s *Store) keepLog() error {
+	gone := s.health.logGone(s.path)
+	if gone == nil {
+		return nil
+	}
+	gone.left = s.settle()
+	s.lost = &LostError{s.path, gone}
+	s.health.loses(s.lost)
+	if gone.left != nil {
+		return errors.Join(ErrUnknown, s.lost)
 	}
 	return nil
 }
