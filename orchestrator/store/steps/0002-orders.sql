@@ -1,8 +1,8 @@
--- What people have ordered by the page in the last 25 hours, so that each is done once.
--- token: whose. form: the key of the form that was sent. what: what was ordered by it.
--- at: when. done: 1 once it is known what became of it. failed: 1 if it was not done.
--- answer: what was said of it.
 CREATE TABLE orders (
+  -- What people have ordered by the page in the last 25 hours, so that each is done once.
+  -- token: whose. form: the key of the form that was sent. what: what was ordered by it.
+  -- at: when. done: 1 once it is known what became of it. failed: 1 if it was not done.
+  -- answer: what was said of it.
   token  TEXT NOT NULL,
   form   TEXT NOT NULL,
   what   TEXT NOT NULL,

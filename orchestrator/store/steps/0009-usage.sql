@@ -1,18 +1,18 @@
--- What sessions have cost, a row for what was spent on an entry since the row before it:
--- rows add up. session, delivery, number: the row's key, number counts within the session, so
--- that none is written twice. delivery: of the entry, '' if none was in flight. at: when.
--- agent, account, agent_group: whose session, on which account, in which group, by their names
--- of then. entry, source, attempt: the id that the entry's sender gave it, who that was, and
--- which of its attempts this is. turns, calls, input, output, cache_read, cache_write (tokens),
--- cost (US dollars at list price), unseen (turns without figures), unpriced, guessed (turns
--- whose cost is not known, or guessed): what was spent.
--- began, transcript, start, total, unknown: where the count goes on if whoever counts is
--- killed. began: since when lines count, 0: all. transcript, start: the client's file, and its
--- size before the session; in the first row of each file, '' and 0 in the others. total: what
--- the client has said that the conversation cost; unknown: 1 if it has not said so.
--- Rows of more than 400 days are removed, and the oldest beyond a million, each agent's beyond
--- its share.
 CREATE TABLE usage (
+  -- What sessions have cost, a row for what was spent on an entry since the row before it:
+  -- rows add up. session, delivery, number: the row's key, number counts within the session, so
+  -- that none is written twice. delivery: of the entry, '' if none was in flight. at: when.
+  -- agent, account, agent_group: whose session, on which account, in which group, by their names
+  -- of then. entry, source, attempt: the id that the entry's sender gave it, who that was, and
+  -- which of its attempts this is. turns, calls, input, output, cache_read, cache_write (tokens),
+  -- cost (US dollars at list price), unseen (turns without figures), unpriced, guessed (turns
+  -- whose cost is not known, or guessed): what was spent.
+  -- began, transcript, start, total, unknown: where the count goes on if whoever counts is
+  -- killed. began: since when lines count, 0: all. transcript, start: the client's file, and its
+  -- size before the session; in the first row of each file, '' and 0 in the others. total: what
+  -- the client has said that the conversation cost; unknown: 1 if it has not said so.
+  -- Rows of more than 400 days are removed, and the oldest beyond a million, each agent's beyond
+  -- its share.
   n           INTEGER PRIMARY KEY,
   session     TEXT NOT NULL,
   delivery    TEXT NOT NULL,
