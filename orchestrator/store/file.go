@@ -98,7 +98,7 @@ func (f file) stands(path string) error {
 	return nil
 }
 
-// beside is which files SQLite keeps beside an open store: its log, and the index of that. They
+// beside is which files SQLite keeps beside an open store: its log and the index of the log. They
 // are made by the first transaction, and stay as long as the store is open.
 type beside struct{ log, index int64 } // inodes
 
