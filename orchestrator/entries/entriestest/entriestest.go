@@ -1,0 +1,41 @@
+// Package entriestest gives tests a store with the tables of package entries.
+package entriestest
+
+import (
+	"strings"
+	"testing"
+
+	"heartbeat/orchestrator/entries"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
+)
+
+// New opens a store in a state directory until the test ends.
+func New(t testing.TB, stateDir string) *store.Store {
+	t.Helper()
+	s := storetest.New(t, stateDir)
+	Make(t, s)
+	return s
+}
+
+// Make makes the tables in a store that lacks them.
+func Make(t testing.TB, s *store.Store) {
+	t.Helper()
+	err := s.Write(t.Context(), func(c *store.Change) error {
+		if there, err := c.One(`SELECT name FROM sqlite_master WHERE name = 'entries'`, nil, new(string)); there || err != nil {
+			return err
+		}
+		for statement := range strings.SplitSeq(entries.Schema, ";\n") {
+			if strings.TrimSpace(statement) == "" {
+				continue
+			}
+			if _, err := c.Do(statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,395 @@
+package entries
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/orchestrator/store"
+	"heartbeat/queue"
+)
+
+// Ref names a hand-over of an entry: what is said of another one is refused (queue.ErrStale).
+type Ref struct {
+	Agent    string
+	Delivery string
+	Handover int64
+}
+
+// RefOf names the present hand-over of an entry.
+func RefOf(e *queue.Entry) Ref { return Ref{e.Agent, e.Delivery, e.Handover.N} }
+
+// Given is an entry that was handed over, with what its text is made of.
+type Given struct {
+	queue.Entry
+	queue.Text
+	queue.Shown
+}
+
+// Offer hands over the entry of an agent that is first in its queue. When the transaction is
+// committed, it may be given to the session. The error matches ErrEmpty or ErrInFlight.
+func Offer(c *store.Change, agent string, to queue.Handover) (*Given, error) {
+	now, err := InFlight(&c.View, agent)
+	if err != nil {
+		return nil, err
+	}
+	if now != nil {
+		return nil, fmt.Errorf("cannot hand over an entry of %s: %w", agent, ErrInFlight)
+	}
+	e, err := one(&c.View, `agent = $1 AND state = 'queued' ORDER BY lane, place LIMIT 1`, agent)
+	if err != nil {
+		return nil, err
+	}
+	if e == nil {
+		return nil, fmt.Errorf("cannot hand over an entry of %s: %w", agent, ErrEmpty)
+	}
+	return give(c, *e, func(e queue.Entry) (queue.Entry, error) { return e.Offer(to) })
+}
+
+// OfferAgain hands over the entry in flight again: see queue.Entry.OfferAgain.
+func OfferAgain(c *store.Change, at Ref, to queue.Handover) (*Given, error) {
+	e, err := at.find(&c.View)
+	if err != nil {
+		return nil, err
+	}
+	return give(c, *e, func(e queue.Entry) (queue.Entry, error) { return e.OfferAgain(to) })
+}
+
+func give(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, error)) (*Given, error) {
+	after, err := step(e)
+	if err != nil {
+		return nil, err
+	}
+	if err := move(c, e, after); err != nil {
+		return nil, err
+	}
+	g := &Given{Entry: after}
+	if g.Text, err = TextOf(&c.View, e.Key); err != nil {
+		return nil, err
+	}
+	g.Shown, err = ShownOf(&c.View, e.Key)
+	return g, err
+}
+
+// find returns the entry whose present hand-over a Ref names.
+func (r Ref) find(v *store.View) (*queue.Entry, error) {
+	e, err := Find(v, r.Agent, r.Delivery)
+	switch {
+	case err != nil:
+		return nil, err
+	case e == nil:
+		return nil, fmt.Errorf("cannot change entry %s: %w", r.Delivery, ErrNotFound)
+	case !e.Is(r.Delivery, r.Handover):
+		return nil, fmt.Errorf("cannot change hand-over %d of entry %s, which was handed over %d times: %w", r.Handover, r.Delivery, e.Handover.N, queue.ErrStale)
+	}
+	return e, nil
+}
+
+// Take has an entry take a step, if its present hand-over is the named one.
+func Take(c *store.Change, at Ref, step func(queue.Entry) (queue.Entry, error)) (*queue.Entry, error) {
+	e, err := at.find(&c.View)
+	if err != nil {
+		return nil, err
+	}
+	return take(c, *e, step)
+}
+
+// TakeBy is Take for an entry that is named by its key, whoever has it.
+func TakeBy(c *store.Change, k queue.Key, step func(queue.Entry) (queue.Entry, error)) (*queue.Entry, error) {
+	e, err := Get(&c.View, k)
+	if err != nil {
+		return nil, err
+	}
+	if e == nil {
+		return nil, fmt.Errorf("cannot change entry %d of %s: %w", k.Seq, k.Agent, ErrNotFound)
+	}
+	return take(c, *e, step)
+}
+
+func take(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, error)) (*queue.Entry, error) {
+	after, err := step(e)
+	if err != nil {
+		return nil, err
+	}
+	return &after, move(c, e, after)
+}
+
+// move writes what a step has made of an entry, if its row is still as it was read.
+func move(c *store.Change, before, after queue.Entry) error {
+	if after == before {
+		return nil
+	}
+	args := append(values(&after), string(before.State), before.Attempt, before.Handover.N)
+	n := len(args)
+	rows, err := c.Do(fmt.Sprintf(`UPDATE entries SET %s WHERE agent = $1 AND seq = $2 AND delivery = $3 AND entry_id = $4 AND id = $5 AND source = $6
+		AND state = $%d AND attempt = $%d AND handover = $%d`, set, n-2, n-1, n), args...)
+	if err == nil && rows != 1 {
+		err = fmt.Errorf("cannot change entry %s: %w", before.Delivery, queue.ErrStale)
+	}
+	if err != nil {
+		return err
+	}
+	return moveHandover(c, before, after)
+}
+
+// moveHandover keeps the table of hand-overs in line with a step.
+func moveHandover(c *store.Change, before, after queue.Entry) error {
+	now := after.Handover
+	switch {
+	case now.N != before.Handover.N:
+		if before.State.IsInFlight() {
+			if err := endHandover(c, before, "again", now.At); err != nil {
+				return err
+			}
+		}
+		_, err := c.Do(`INSERT INTO handovers (agent, seq, n, session, via, at, prompt_id, transcript, place, file, unmarked, came, ended, outcome)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, '')`,
+			after.Agent, after.Seq, now.N, now.Session, string(now.Via), store.Millis(now.At), now.PromptID, now.Transcript, now.Offset, now.File, now.Unmarked, string(after.State))
+		return err
+	case !before.State.IsInFlight():
+		return nil
+	case !after.State.IsInFlight():
+		return endHandover(c, after, string(after.State), after.Ended)
+	case after.State == before.State && now == before.Handover:
+		return nil
+	}
+	came := after.State
+	if !came.IsInSession() {
+		came = before.State
+	}
+	_, err := c.Do(`UPDATE handovers SET prompt_id = $4, came = $5 WHERE agent = $1 AND seq = $2 AND n = $3`, after.Agent, after.Seq, now.N, now.PromptID, string(came))
+	return err
+}
+
+func endHandover(c *store.Change, e queue.Entry, outcome string, at time.Time) error {
+	if at.IsZero() {
+		at = time.Now()
+	}
+	_, err := c.Do(`UPDATE handovers SET ended = $4, outcome = $5 WHERE agent = $1 AND seq = $2 AND n = $3 AND ended = 0`, e.Agent, e.Seq, e.Handover.N, store.Millis(at), outcome)
+	return err
+}
+
+// Acknowledge ends the entry of a hand-over, with what its session has said.
+func Acknowledge(c *store.Change, at Ref, r queue.Reply) (*queue.Entry, error) {
+	e, err := Take(c, at, func(e queue.Entry) (queue.Entry, error) { return e.Acknowledge(r.At) })
+	if err != nil {
+		return nil, err
+	}
+	return e, keepReply(c, e.Key, r)
+}
+
+// Claim has the work on the entry of a hand-over checked, with what its session has said.
+func Claim(c *store.Change, at Ref, r queue.Reply) (*queue.Entry, error) {
+	var was queue.State
+	e, err := Take(c, at, func(e queue.Entry) (queue.Entry, error) {
+		was = e.State
+		return e.Claim(r.At)
+	})
+	if err != nil || !was.IsInSession() {
+		return e, err
+	}
+	return e, keepReply(c, e.Key, r)
+}
+
+func keepReply(c *store.Change, k queue.Key, r queue.Reply) error {
+	r = r.Within()
+	_, err := c.Do(`INSERT INTO replies (agent, seq, session, reply, cut, abandoned, at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (agent, seq) DO UPDATE SET session = excluded.session, reply = excluded.reply, cut = excluded.cut, abandoned = excluded.abandoned, at = excluded.at`,
+		k.Agent, k.Seq, r.Session, r.Text, r.Cut, strings.Join(r.Abandoned, "\n"), store.Millis(r.At))
+	return err
+}
+
+// Verdict is what a check has found, with what is kept of it.
+type Verdict struct {
+	queue.Verdict
+	queue.Shown
+	Iteration int    // what people call it
+	By, Why   string // what decided, and what the check ended with
+	Took      time.Duration
+	At        time.Time
+}
+
+// Judge carries out a verdict about the entry with a key. The error matches queue.ErrStale if it
+// is about another check than the one that is awaited.
+func Judge(c *store.Change, k queue.Key, v Verdict) (*queue.Entry, error) {
+	e, err := TakeBy(c, k, func(e queue.Entry) (queue.Entry, error) { return e.Judge(v.Verdict, v.At) })
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Do(`INSERT INTO verdicts (agent, seq, check_no, iteration, passed, reason, by_whom, why, took, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		k.Agent, k.Seq, v.Check, v.Iteration, v.Passed, string(v.GiveUp), v.By, v.Why, v.Took.Milliseconds(), store.Millis(v.At)); err != nil {
+		return nil, err
+	}
+	s := v.Shown.Within()
+	_, err = c.Do(`INSERT INTO shown (agent, seq, output, answers) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (agent, seq) DO UPDATE SET output = excluded.output, answers = excluded.answers`, k.Agent, k.Seq, s.Output, s.Answers)
+	return e, err
+}
+
+// Suspend takes the entry with a key, whose check has passed, out of the queue's order until a
+// person answers. The error matches ErrNoRoom if too many wait already.
+func Suspend(c *store.Change, k queue.Key, check int, now time.Time) (*queue.Entry, error) {
+	waiting, err := Suspended(&c.View, k.Agent)
+	if err != nil {
+		return nil, err
+	}
+	if len(waiting) >= queue.MostSuspended {
+		return nil, fmt.Errorf("cannot suspend an entry of %s: %w", k.Agent, ErrNoRoom)
+	}
+	return TakeBy(c, k, func(e queue.Entry) (queue.Entry, error) { return e.Suspend(check, now) })
+}
+
+// Recover decides about the entry of an agent that is in flight, whose session is gone, and
+// returns the entry with the state that the decision went by, and what it has become. ask says
+// what is known of it, in the transcript and otherwise; reply is what its session has said where
+// its turn is demonstrably over.
+func Recover(c *store.Change, agent string, ask func(queue.Entry) (i queue.Interruption, reply queue.Reply)) (before, after *queue.Entry, outcome queue.Outcome, err error) {
+	if before, err = InFlight(&c.View, agent); before == nil || err != nil {
+		return nil, nil, queue.NothingToRecover, err
+	}
+	place, err := Place(c, agent)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	i, reply := ask(*before)
+	got, outcome := before.Recover(i, place)
+	if err := move(c, *before, got); err != nil {
+		return nil, nil, "", err
+	}
+	if i.Finished && (outcome == queue.LeftChecking || outcome == queue.StaleOrphanDeleted) {
+		err = keepReply(c, got.Key, reply)
+	}
+	return before, &got, outcome, err
+}
+
+// WakeDue queues the entries whose time has come, at most so many, and returns their agents.
+func WakeDue(c *store.Change, now time.Time, most int) ([]string, error) {
+	due, err := many(&c.View, `state = 'later' AND not_before <= $1 ORDER BY not_before, agent, seq LIMIT $2`, store.Millis(now), most)
+	if err != nil {
+		return nil, err
+	}
+	var agents []string
+	for _, e := range due {
+		place, err := Place(c, e.Agent)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := take(c, e, func(e queue.Entry) (queue.Entry, error) { return e.Wake(place) }); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(agents, e.Agent) {
+			agents = append(agents, e.Agent)
+		}
+	}
+	return agents, nil
+}
+
+// NextDue returns when the next entry's time comes; zero: there is none.
+func NextDue(v *store.View) (time.Time, error) {
+	var at int64
+	_, err := v.One(`SELECT not_before FROM entries WHERE state = 'later' ORDER BY not_before LIMIT 1`, nil, &at)
+	return store.Time(at), err
+}
+
+// Drop gives up entries that no session has, named by their delivery ids or their senders' ids,
+// and returns them. What a name fits that is in flight, or has ended, is left alone.
+func Drop(c *store.Change, agent string, now time.Time, ids ...string) ([]queue.Entry, error) {
+	return each(c, agent, ids, `ended = 0`, func(e queue.Entry) (queue.Entry, error) { return e.Drop(now) })
+}
+
+// Retry queues dead entries again as if they were new, named by their delivery ids, their
+// senders' ids or their entry ids, and returns them. What cannot be retried stays, and is in the
+// error.
+func Retry(c *store.Change, agent string, ids ...string) ([]queue.Entry, error) {
+	return each(c, agent, ids, `state = 'dead'`, func(e queue.Entry) (queue.Entry, error) {
+		place, err := Place(c, agent)
+		if err != nil {
+			return e, err
+		}
+		return e.Retry(place)
+	})
+}
+
+// each has those of an agent's entries that a condition and ids name take a step. A step that is
+// refused because of the entry's state leaves it alone.
+func each(c *store.Change, agent string, ids []string, where string, step func(queue.Entry) (queue.Entry, error)) (done []queue.Entry, err error) {
+	var refused []error
+	for _, id := range ids {
+		if id == "" {
+			continue
+		}
+		found, err := many(&c.View, `agent = $1 AND `+where+` AND (delivery = $2 OR id = $2 OR entry_id = $2) ORDER BY seq`, agent, id)
+		if err != nil {
+			return done, err
+		}
+		for _, e := range found {
+			after, err := take(c, e, step)
+			if errors.Is(err, queue.ErrState) {
+				refused = append(refused, err)
+				continue
+			}
+			if err != nil {
+				return done, err
+			}
+			done = append(done, *after)
+		}
+	}
+	return done, errors.Join(refused...)
+}
+
+// Transfer moves an entry that no session has to the end of another agent's queue. Its delivery
+// id stays.
+func Transfer(c *store.Change, k queue.Key, to string) (*queue.Entry, error) {
+	e, err := Get(&c.View, k)
+	if err != nil {
+		return nil, err
+	}
+	if e == nil || e.State != queue.Queued && e.State != queue.Later {
+		return nil, fmt.Errorf("cannot move entry %d of %s to %s: %w", k.Seq, k.Agent, to, queue.ErrState)
+	}
+	seq, err := Place(c, to)
+	if err != nil {
+		return nil, err
+	}
+	for _, table := range tables {
+		if _, err := c.Do(`UPDATE `+table+` SET agent = $3, seq = $4 WHERE agent = $1 AND seq = $2`, k.Agent, k.Seq, to, seq); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := c.Do(`UPDATE entries SET place = $3 WHERE agent = $1 AND seq = $2`, to, seq, seq); err != nil {
+		return nil, err
+	}
+	if e.ID != "" { // the agent that had it goes on remembering it, too
+		if _, err := c.Do(`INSERT INTO ids (agent, id, seq, at) VALUES ($1, $2, $3, $4) ON CONFLICT (agent, id) DO UPDATE SET seq = excluded.seq`, to, e.ID, seq, store.Millis(e.Accepted)); err != nil {
+			return nil, err
+		}
+	}
+	return Get(&c.View, queue.Key{Agent: to, Seq: seq})
+}
+
+// tables have a row, or several, for each entry, under its key; the entry's own is the last.
+var tables = []string{"texts", "handovers", "replies", "shown", "verdicts", "entries"}
+
+// Prune removes entries that ended before a time, at most so many, and returns how many. Dead
+// ones stay until Purge. Their ids are remembered on their own (ForgetIDs).
+func Prune(c *store.Change, before time.Time, most int) (gone int64, err error) {
+	return remove(c, `ended > 0 AND ended < $1 AND state <> 'dead' ORDER BY ended LIMIT $2`, store.Millis(before), most)
+}
+
+// Purge removes dead entries of an agent that ended until a time, at most so many, and returns
+// how many.
+func Purge(c *store.Change, agent string, until time.Time, most int) (gone int64, err error) {
+	return remove(c, `agent = $1 AND state = 'dead' AND ended <= $2 ORDER BY ended LIMIT $3`, agent, store.Millis(until), most)
+}
+
+func remove(c *store.Change, which string, args ...any) (gone int64, err error) {
+	for _, table := range tables {
+		gone, err = c.Do(`DELETE FROM `+table+` WHERE (agent, seq) IN (SELECT agent, seq FROM entries WHERE `+which+`)`, args...)
+		if err != nil {
+			return 0, err
+		}
+	}
+	return gone, nil
+}
