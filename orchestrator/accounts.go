@@ -131,8 +131,8 @@ func (f *fleet) declines(m *member, now time.Time) {
 	f.askAgain(f.accounts.Declines(m.Name))
 }
 
-// accountsKept names the write of accounts among those that nobody waits for.
-const accountsKept = "accounts"
+// accountsKept names what is known of parked accounts among what is owed to the store.
+const accountsKept = "until when accounts are parked"
 
 // keepAccounts saves what is known of parked accounts for the next run, if that has
 // changed.
@@ -141,10 +141,7 @@ func (s *Scheduler) keepAccounts(now time.Time) {
 	if !anew {
 		return
 	}
-	s.behind.Put(accountsKept, func() {
-		err := s.opt.Store.Write(context.Background(), func(c *store.Change) error { return account.Keep(c, kept) })
-		if err != nil {
-			s.log.Warn("cannot keep until when an account is parked", "err", err)
-		}
+	s.opt.Store.Owe(accountsKept, func() error {
+		return s.opt.Store.Write(context.Background(), func(c *store.Change) error { return account.Keep(c, kept) })
 	})
 }

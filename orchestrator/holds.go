@@ -2,7 +2,7 @@ package orchestrator
 
 import (
 	"context"
-	"sync"
+	"fmt"
 	"time"
 
 	"heartbeat/orchestrator/deadline"
@@ -13,12 +13,11 @@ import (
 // holds is what is saved of agents' holds for the next run.
 type holds struct {
 	*Scheduler
-	writing sync.Mutex // while one is written down
 }
 
 // follow brings what is saved of an agent's hold in line with what it is, so that
-// the next run does not spend its restarts again. It returns what writes it down,
-// or nil.
+// the next run does not spend its restarts again. It returns what waits until it is written
+// down, or nil.
 func (h *holds) follow(m *member, now time.Time) (effect func()) {
 	is := m.Hold()
 	if is.Why == m.hold.Why && is.Answers == m.hold.Answers || m.Expected() {
@@ -28,21 +27,11 @@ func (h *holds) follow(m *member, now time.Time) (effect func()) {
 	if is.Why != "" {
 		m.hold = memory.Hold{Since: now, Held: is, Definition: memory.DefinitionOf(m.Def())}
 	}
-	return func() { h.keep(m) }
-}
-
-// keep writes down whether a member is held. Of two at the same time, the last
-// one writes what is true then.
-func (h *holds) keep(m *member) {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.mu.Lock()
-	key, hold := m.key, m.hold
-	h.mu.Unlock()
-	err := h.opt.Store.Write(context.Background(), func(c *store.Change) error { return memory.KeepHold(c, key, hold) })
-	if err != nil {
-		h.log.Warn("cannot keep whether the agent is held", "agent", m.Name, "err", err)
-	}
+	name, key, hold := fmt.Sprintf("whether agent %q is held", m.Name), m.key, m.hold
+	h.opt.Store.Owe(name, func() error {
+		return h.opt.Store.Write(context.Background(), func(c *store.Change) error { return memory.KeepHold(c, key, hold) })
+	})
+	return func() { h.opt.Store.Pay(name) }
 }
 
 // goOn holds the members that an earlier run held, if they are declared as they

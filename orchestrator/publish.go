@@ -15,11 +15,10 @@ func (s *Scheduler) writeFiles() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var writers sync.WaitGroup
 	writers.Go(func() { s.published.Run(ctx) })
-	writers.Go(func() { s.behind.Run(ctx) })
-	writers.Go(func() { s.firing.Record(ctx) })
 	return func() {
 		cancel()
 		writers.Wait()
+		s.opt.Store.Pay()
 	}
 }
 

@@ -27,14 +27,10 @@ import (
 	"heartbeat/orchestrator/proof"
 	"heartbeat/orchestrator/proving"
 	"heartbeat/orchestrator/session"
-	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
-
-// writeDelay is how much later something is saved for the next run.
-const writeDelay = 200 * time.Millisecond
 
 // Options say what a Scheduler runs.
 type Options struct {
@@ -108,7 +104,6 @@ type Scheduler struct {
 	firing    *firing.Firing
 	desk      *proving.Desk // has the agents' work checked
 	published *status.Publisher
-	behind    *state.Behind // writes that nobody waits for
 	later     chan struct{} // says that a prompt waits for its time
 	glances   glances
 	consent   *consent.Keeper // asks people
@@ -166,7 +161,7 @@ func New(opt Options) *Scheduler {
 	s := &Scheduler{
 		opt: opt, log: opt.Log,
 		records:   records{opt: opt},
-		published: status.NewPublisher(opt.StateDir, opt.Log), behind: state.NewBehind(writeDelay), later: make(chan struct{}, 1),
+		published: status.NewPublisher(opt.StateDir, opt.Log), later: make(chan struct{}, 1),
 		fleet: fleet{declared: opt.Fleet, locks: new(claim.Locks), spending: usage.Meters{}, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
 	s.queues.Scheduler, s.directories.Scheduler, s.holds.Scheduler = s, s, s

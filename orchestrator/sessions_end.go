@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,7 +28,7 @@ func (c course) ended(b launched, o session.Outcome) {
 	how.abandon = c.conversed(b.spec, o)
 	found, err := c.orphans.recover(context.Background(), c.m, c.def, o, how)
 	c.outgrown(b.spec, found.Outcome)
-	c.learn(o)
+	c.learn(b.spec.Session, o)
 	l, folders := queue.LookInto(c.def), claim.Folders(c.def)
 	if o.Loss != nil && folders != nil {
 		o.Loss = queue.Recheck(c.def, *o.Loss)
@@ -49,7 +49,7 @@ func (c course) ended(b launched, o session.Outcome) {
 		c.m.cancels(cancelled{found.Outcome, err})
 	})
 	if end.Parks != nil { // a run that knows nothing of it has each agent refused once more
-		c.behind.Now(accountsKept)
+		c.opt.Store.Pay(accountsKept)
 	}
 }
 
@@ -61,9 +61,7 @@ func (c course) conversed(spec session.Spec, o session.Outcome) (deleted bool) {
 	if !deleted && (o.Bound || spec.Resume != "") {
 		return false
 	}
-	if err := c.forget(spec); err != nil {
-		c.log.Warn("cannot forget a conversation", "agent", c.m.Name, "err", err)
-	}
+	c.forget(spec)
 	if deleted {
 		c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.Forgot, Session: spec.Session, Detail: foreign.Text("the client has no conversation " + spec.Resume + "; the next session begins a new one")})
 		c.log.Warn("the conversation is gone; the next session begins a new one", "agent", c.m.Name, "conversation", spec.Resume)
@@ -72,8 +70,14 @@ func (c course) conversed(spec session.Spec, o session.Outcome) (deleted bool) {
 }
 
 // forget has nothing go on any more in the conversation that a session had.
-func (c course) forget(spec session.Spec) error {
-	return errors.Join(c.desk.ConversationGone(c.m.key, cmp.Or(spec.Resume, spec.Session)), launch.Forget(c.opt.Store, c.m.key, spec))
+func (c course) forget(spec session.Spec) {
+	conversation := cmp.Or(spec.Resume, spec.Session)
+	if err := c.desk.ConversationGone(c.m.key, conversation); err != nil {
+		c.log.Warn("cannot forget a conversation", "agent", c.m.Name, "err", err)
+	}
+	c.opt.Store.Keep(fmt.Sprintf("that agent %q does not go on in conversation %s", c.m.Name, conversation), func() error {
+		return launch.Forget(c.opt.Store, c.m.key, conversation)
+	})
 }
 
 // outgrown forgets a conversation that has become too full, unless an entry goes on in
@@ -85,27 +89,31 @@ func (c course) outgrown(spec session.Spec, outcome inbox.Outcome) {
 	if full == "" || outcome == inbox.Kept {
 		return
 	}
-	if err := c.forget(spec); err != nil {
-		c.log.Warn("cannot forget a conversation", "agent", c.m.Name, "err", err)
-		return
-	}
+	c.forget(spec)
 	c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.Forgot, Session: spec.Session, Detail: foreign.Text(full)})
 }
 
 // learn remembers the Stop hooks that continued the client in a session.
-func (c course) learn(o session.Outcome) {
+func (c course) learn(id string, o session.Outcome) {
 	known := slices.DeleteFunc(slices.Clone(o.Gates), func(command string) bool { return command == "" })
 	if len(known) == 0 {
 		return
 	}
-	var anew []string
-	err := c.opt.Store.Write(context.Background(), func(change *store.Change) (err error) {
-		anew, err = stophooks.Learn(change, c.m.key, known, c.opt.Now())
+	c.opt.Store.Keep(fmt.Sprintf("which Stop hooks have continued the client of agent %q in session %s", c.m.Name, id), func() error {
+		var anew []string
+		err := c.opt.Store.Write(context.Background(), func(change *store.Change) (err error) {
+			anew, err = stophooks.Learn(change, c.m.key, known, c.opt.Now())
+			return err
+		})
+		if err == nil {
+			c.tellHooks(anew)
+		}
 		return err
 	})
-	if err != nil {
-		c.log.Warn("cannot remember a Stop hook", "agent", c.m.Name, "err", err)
-	}
+}
+
+// tellHooks tells of Stop hooks that were not known.
+func (c course) tellHooks(anew []string) {
 	for _, command := range anew {
 		c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.StopHook, Reason: "it made the client continue, or stop, where heartbeat had not", Detail: foreign.Text(command)})
 		c.log.Warn("a Stop hook that is not heartbeat's made the client continue or stop", "agent", c.m.Name, "hook", command)

@@ -101,7 +101,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.log.Warn("the run before this one did not end as it should", "how", p.Text())
 	}
 	r.parts.Go(func() { r.known.Run(r.beside) })
-	r.shown.follow(r.beside, a, r.s, a.web(fleet, r.stateDir, r.store, r.tokens, runOf(fleet, r.begin), r.s.CheckPerson, acting{r.store, a.log}.note), &r.parts)
+	r.shown.follow(r.beside, a, r.s, a.web(fleet, r.stateDir, r.store, r.tokens, runOf(fleet, r.begin), r.s.CheckPerson, acting{r.store}.note), &r.parts)
 	r.shown.serve(fleet)
 	r.file = a.fileOf(r.s, inputs, func(f *config.Fleet) {
 		r.shown.serve(f)

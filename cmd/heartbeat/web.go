@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -309,14 +308,12 @@ func (w *web) runPage(ctx context.Context, s reloading, around *sync.WaitGroup) 
 // acting writes to the journal who acts by the page.
 type acting struct {
 	store *store.Store
-	log   *slog.Logger
 }
 
 // note returns when it is written down, so that the journal says who asked even if this
 // process dies.
 func (a acting) note(e journal.Event) {
-	err := a.store.Write(context.Background(), func(c *store.Change) error { return journal.Write(c, e) })
-	if err != nil {
-		a.log.Error("who acts by the page is not in the journal", "what", e.Detail, "by", e.By, "err", err)
-	}
+	a.store.Keep("who acted by the page at "+e.At.Format(time.RFC3339Nano), func() error {
+		return a.store.Write(context.Background(), func(c *store.Change) error { return journal.Write(c, e) })
+	})
 }

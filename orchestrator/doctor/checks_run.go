@@ -388,6 +388,8 @@ func checkStore(f *Facts) (found []Finding) {
 			s.Severity, s.Why = Warning, "it grows until the disk is full"
 		case store.Reserve:
 			s.Why = "once that is used up, nothing that happens is kept, and nothing that has to be kept is done"
+		case store.Owed:
+			s.Why = "a run that is killed takes with it what only it knows"
 		case store.Damaged:
 			s.Why = "what is in the damaged part is lost, and more of it with each change"
 		}

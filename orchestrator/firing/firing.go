@@ -76,14 +76,10 @@ type Firing struct {
 // maxPolls limits how many poll commands run at once.
 const maxPolls = 16
 
-// recordDelay is how long after a fire its time is saved. After a crash meanwhile
-// the next run offers the same label once more, and the inbox refuses it.
-const recordDelay = time.Second
-
 // New returns a Firing in which nothing fires by itself until Start. Recall comes first.
 func New(opt Options) *Firing {
 	return &Firing{
-		opt: opt, attempts: attempts.Of(opt.StateDir), memories: memory.NewBook(opt.Store, recordDelay, opt.Log),
+		opt: opt, attempts: attempts.Of(opt.StateDir), memories: memory.NewBook(opt.Store),
 		polls: make(chan struct{}, maxPolls), gates: make(chan struct{}, maxGates),
 		webhooks: webhooks{room: make(chan struct{}, readAtOnce), all: map[string]*Webhook{}},
 	}
@@ -92,9 +88,6 @@ func New(opt Options) *Firing {
 // Recall reads what triggers remember from the runs before. Without it they would fire again
 // what they have fired.
 func (f *Firing) Recall(ctx context.Context) error { return f.memories.Recall(ctx) }
-
-// Record writes what triggers remember until ctx ends, and then what is left.
-func (f *Firing) Record(ctx context.Context) { f.memories.Run(ctx) }
 
 // Start makes triggers that are set from then on fire by themselves, until ctx
 // ends.

@@ -95,11 +95,11 @@ func NoConversation(spec session.Spec, o session.Outcome) bool {
 		slices.ContainsFunc(noConversation, func(words string) bool { return strings.Contains(o.Screen, words) })
 }
 
-// Forget forgets the conversation that a session of an agent has had, if that is the one
-// of its queue: what was set aside goes on in another one.
-func Forget(s *store.Store, key string, had session.Spec) error {
+// Forget forgets a conversation of the agent with a key, if it is the one of its queue: what was
+// set aside goes on in another one.
+func Forget(s *store.Store, key, conversation string) error {
 	return s.Write(context.Background(), func(c *store.Change) error {
-		_, err := c.Do(`DELETE FROM conversations WHERE agent = $1 AND id = $2`, key, cmp.Or(had.Resume, had.Session))
+		_, err := c.Do(`DELETE FROM conversations WHERE agent = $1 AND id = $2`, key, conversation)
 		return err
 	})
 }

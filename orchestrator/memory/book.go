@@ -1,13 +1,9 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
-	"slices"
 	"sync"
-	"time"
 
 	"heartbeat/orchestrator/store"
 )
@@ -16,19 +12,14 @@ import (
 // goroutine may call its methods.
 type Book struct {
 	store *store.Store
-	log   *slog.Logger
-	delay time.Duration // from SaveSoon to the write, so that several become one
-	asked chan struct{}
 
 	mu     sync.Mutex
 	agents map[string]*Agent // :: key
-	behind map[*Agent]bool   // are to be written
 }
 
-// NewBook returns a Book that remembers nothing until Recall. What is to be saved soon is
-// written after a delay.
-func NewBook(s *store.Store, delay time.Duration, log *slog.Logger) *Book {
-	return &Book{store: s, log: log, delay: delay, asked: make(chan struct{}, 1), agents: map[string]*Agent{}, behind: map[*Agent]bool{}}
+// NewBook returns a Book that remembers nothing until Recall.
+func NewBook(s *store.Store) *Book {
+	return &Book{store: s, agents: map[string]*Agent{}}
 }
 
 // Recall reads what triggers remember from the runs before.
@@ -57,104 +48,26 @@ func (b *Book) Of(key string) *Agent {
 	return b.agents[key]
 }
 
-// Run writes what is to be saved soon until ctx ends, and then what is left.
-func (b *Book) Run(ctx context.Context) {
-	defer b.flush()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-b.asked:
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(b.delay):
-		}
-		b.flush()
-	}
+// SaveSoon lets the memory be written. The caller may hold a lock.
+func (m *Agent) SaveSoon() {
+	m.book.store.Owe(fmt.Sprintf("what the triggers of agent %q remember", m.key), m.Save)
 }
 
-// atOnce is how many agents' memories are written in one change: as long as it lasts, others
-// wait.
-const atOnce = 100
-
-// flush writes what is to be written. What cannot be is tried again with the next that is to
-// be saved, and at the end.
-func (b *Book) flush() {
-	var failed []*Agent
-	defer func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		for _, m := range failed {
-			b.behind[m] = true
-		}
-	}()
-	for {
-		var some []*Agent
-		b.mu.Lock()
-		for m := range b.behind {
-			if some = append(some, m); len(some) == atOnce {
-				break
-			}
-		}
-		for _, m := range some {
-			delete(b.behind, m)
-		}
-		b.mu.Unlock()
-		if len(some) == 0 {
-			return
-		}
-		if err := b.save(some...); err != nil {
-			b.log.Warn("cannot keep what triggers remember", "agents", len(some), "err", err)
-			failed = append(failed, some...)
-		}
-	}
-}
-
-// save writes what agents' triggers remember, and returns when it is durable. No lock of theirs
-// is held while it waits: the store's writer takes it.
+// Save writes the memory, and returns when it is durable. No lock of readers is held while it
+// waits: the store's writer takes that.
 //
-// Of one agent's saves one runs at a time: another would count as stored what the first has
-// not committed yet.
-func (b *Book) save(some ...*Agent) error {
-	slices.SortFunc(some, func(x, y *Agent) int { return cmp.Compare(x.key, y.key) }) // all lock in this order
-	for _, m := range some {
-		m.saving.Lock()
-		defer m.saving.Unlock()
-	}
-	err := b.store.Write(context.Background(), func(c *store.Change) error {
-		for _, m := range some {
-			if err := m.write(c); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+// One save runs at a time: another would count as stored what the first has not committed yet.
+func (m *Agent) Save() error {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	err := m.book.store.Write(context.Background(), m.write)
 	if err != nil {
-		for _, m := range some {
-			m.mu.Lock()
-			m.stored = nil // nobody knows what is there
-			m.mu.Unlock()
-		}
+		m.mu.Lock()
+		m.stored = nil // nobody knows what is there
+		m.mu.Unlock()
 	}
 	return err
 }
-
-// SaveSoon lets the memory be written. The caller may hold a lock.
-func (m *Agent) SaveSoon() {
-	b := m.book
-	b.mu.Lock()
-	b.behind[m] = true
-	b.mu.Unlock()
-	select {
-	case b.asked <- struct{}{}:
-	default:
-	}
-}
-
-// Save saves the memory.
-func (m *Agent) Save() error { return m.book.save(m) }
 
 // change changes the memory and saves it.
 func (m *Agent) change(f func()) error {

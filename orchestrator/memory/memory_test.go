@@ -3,7 +3,6 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -140,7 +139,7 @@ func TestEachKindOfEdit(t *testing.T) {
 // open returns what a store has of the triggers of agent a.
 func open(t *testing.T, s *store.Store) *Agent {
 	t.Helper()
-	b := NewBook(s, time.Second, slog.New(slog.DiscardHandler))
+	b := NewBook(s)
 	if err := b.Recall(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +226,7 @@ func TestAllThatIsRememberedIsThereAgain(t *testing.T) {
 	all[3].NoteRefused([]Refused{{Sender: "GitHub", Fault: "late", Since: now, Last: now, Times: 2, Detail: "d"}})
 	all[0].Pause(Paused{Since: now, Until: now.Add(time.Hour), By: "b"})
 	m.SaveSoon()
-	m.book.flush()
+	m.book.store.Pay()
 	again := open(t, kept)
 	if diff := cmp.Diff(m.data, again.data, cmpopts.IgnoreUnexported(Memo{})); diff != "" {
 		t.Error(diff)

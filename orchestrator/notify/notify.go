@@ -10,6 +10,7 @@ package notify
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -269,17 +270,16 @@ func (w *Watch) forget(done []awaited.Reply) {
 	if len(done) == 0 {
 		return
 	}
-	err := w.opt.Store.Write(context.Background(), func(c *store.Change) error {
-		for _, r := range done {
-			if _, err := (awaited.Order{Reply: r, Ends: true}).Do(c); err != nil {
-				return err
+	w.opt.Store.Keep(fmt.Sprintf("that the reply to prompt %q of agent %q is on its way to %s", done[0].ID, done[0].Agent, done[0].Target), func() error {
+		return w.opt.Store.Write(context.Background(), func(c *store.Change) error {
+			for _, r := range done {
+				if _, err := (awaited.Order{Reply: r, Ends: true}).Do(c); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
-	if err != nil {
-		w.opt.Log.Warn("cannot forget who waited for replies", "replies", len(done), "err", err)
-	}
 }
 
 // save saves kept if it has changed.

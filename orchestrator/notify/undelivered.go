@@ -137,11 +137,11 @@ func (w *Watch) warnOfUnnamed(now time.Time) {
 	}
 }
 
-// log adds a record. Nothing but `notify log` reads it, so a failure only logs.
+// log adds a record.
 func (w *Watch) log(r memo.Record) {
-	if err := w.opt.Store.Write(context.Background(), func(c *store.Change) error { return memo.Log(c, r) }); err != nil {
-		w.opt.Log.Warn("cannot record a notice", "err", err)
-	}
+	w.opt.Store.Keep(fmt.Sprintf("what became of message %s to %s after %d attempts", r.Key, r.Target, r.Attempts), func() error {
+		return w.opt.Store.Write(context.Background(), func(c *store.Change) error { return memo.Log(c, r) })
+	})
 }
 
 // Records returns the newest records, at most most of them, oldest first: those of the

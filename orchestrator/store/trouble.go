@@ -26,6 +26,7 @@ const (
 	Reserve  Kind = "reserve"   // no space is left but what was kept free for that
 	Locked   Kind = "locked"    // another process writes it
 	Long     Kind = "log"       // its log only grows, because somebody reads without end
+	Owed     Kind = "owed"      // it refuses a fact that the run knows
 )
 
 // Trouble is something that is wrong with a fleet's store.

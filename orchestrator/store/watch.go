@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -120,15 +121,12 @@ func (h *health) logGone(path string) *LogError {
 // Troubles are those that the store has, for who reads.
 func (s *Store) Troubles() []Trouble {
 	s.health.mu.Lock()
-	defer s.health.mu.Unlock()
-	var all []Trouble
-	for _, t := range s.health.troubles {
-		all = append(all, t)
-	}
+	all := slices.Collect(maps.Values(s.health.troubles))
+	s.health.mu.Unlock()
 	slices.SortFunc(all, func(a, b Trouble) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(string(a.Kind), string(b.Kind)))
 	})
-	return all
+	return s.debts.tell(all)
 }
 
 // Watch looks after the store until ctx ends, and logs what is wrong with it. If nothing can

@@ -19,6 +19,7 @@ type Store struct {
 	*Reader
 	found  Found
 	health health
+	debts  *debts
 	// longLog is from which size on the log is a trouble.
 	longLog int64
 	// ballast is how long that is, in bytes.
@@ -57,11 +58,12 @@ func Open(ctx context.Context, l *Lock) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Reader: r, asked: make(chan *request, maxBatch), ended: make(chan struct{}), longLog: longLog, ballast: ballastSize}
+	s := &Store{Reader: r, asked: make(chan *request, maxBatch), ended: make(chan struct{}), longLog: longLog, ballast: ballastSize, debts: newDebts()}
 	if err := s.connect(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	go s.serve()
+	go s.payDebts()
 	if err := s.Write(ctx, s.begin); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -129,11 +131,12 @@ func (s *Store) Write(ctx context.Context, act func(*Change) error) error {
 	}
 }
 
-// Close ends the writing; what was asked for before is done. The fleet's lock stays with
-// the caller.
+// Close ends the writing; what was asked for before is done, and what is owed is tried once more.
+// The fleet's lock stays with the caller.
 func (s *Store) Close() error {
 	var err error
 	s.once.Do(func() {
+		owed := s.closeDebts()
 		err = s.Write(context.Background(), func(c *Change) error {
 			if s.health.has(Damaged) {
 				return nil // the next run checks it, too
@@ -146,7 +149,7 @@ func (s *Store) Close() error {
 		}
 		s.asked <- nil
 		<-s.ended
-		err = errors.Join(err, s.Reader.Close())
+		err = errors.Join(owed, err, s.Reader.Close())
 	})
 	return err
 }

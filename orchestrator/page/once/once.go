@@ -98,10 +98,12 @@ func (b *Book) Do(ctx context.Context, token, key, what string, do func() (strin
 	if r.Done, r.Answer = true, answer; failed != nil {
 		r.Failed, r.Answer = true, failed.Error()
 	}
-	// If this fails, it is not known after a restart what became of it, but that it was asked for.
-	_ = b.store.Write(context.WithoutCancel(ctx), func(c *store.Change) error {
-		_, err := c.Do(`UPDATE orders SET done = 1, failed = $1, answer = $2 WHERE token = $3 AND form = $4 AND what = $5`, r.Failed, r.Answer, o.token, o.form, o.what)
-		return err
+	// If this process is killed before, it is not known what became of it, but that it was asked for.
+	b.store.Keep(fmt.Sprintf("what became of what form %s asked for (%s)", o.form, o.what), func() error {
+		return b.store.Write(context.WithoutCancel(ctx), func(c *store.Change) error {
+			_, err := c.Do(`UPDATE orders SET done = 1, failed = $1, answer = $2 WHERE token = $3 AND form = $4 AND what = $5`, r.Failed, r.Answer, o.token, o.form, o.what)
+			return err
+		})
 	})
 	return r, false, nil
 }
