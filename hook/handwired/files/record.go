@@ -1,0 +1,348 @@
+package files
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	form "heartbeat/queue/line"
+)
+
+// State is how far an entry in flight has come.
+type State string
+
+// The states. The hand-wired form records Offered alone; the others are those of heartbeat's
+// earlier design.
+const (
+	Offered    State = "offered"    // recorded, then handed over; no proof that it arrived
+	Taken      State = "taken"      // the session demonstrably got it
+	Started    State = "started"    // a tool was called since: side effects are possible
+	Background State = "background" // its turn ended while background tasks run
+	Checking   State = "checking"   // its turn ended; whether its work is done is being checked
+	Unproven   State = "unproven"   // the check did not pass: it is to be handed over again
+)
+
+// rank orders the states; 0 is an unknown one.
+func (s State) rank() int {
+	for i, known := range []State{Offered, Taken, Started, Background, Checking, Unproven} {
+		if s == known {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// ViaStop says that an entry was handed over by a Stop hook.
+const ViaStop = "stop"
+
+// Record is the content of .in-flight: heartbeat-rs's five fields, then ours.
+type Record struct {
+	EntryID     string    `json:"entry_id"` // sha256 of the line, hex
+	StartOffset int64     `json:"start_offset"`
+	EndOffset   int64     `json:"end_offset"`
+	RawLine     string    `json:"raw_line"`
+	DeliveredAt time.Time `json:"delivered_at"`
+
+	// DeliveryID is 12 hex digits of sha256(lane, generation, start offset, line): the same for
+	// each attempt of one entry, different for an equal line elsewhere.
+	DeliveryID string `json:"delivery_id,omitempty"`
+	// RawBase64 holds the line's bytes when they are not valid UTF-8.
+	RawBase64 string `json:"raw_b64,omitempty"`
+	// ID and Source are those of the line, whatever the record says.
+	ID     string `json:"id,omitempty"`
+	Source string `json:"source,omitempty"`
+	State  State  `json:"state,omitempty"`
+	Tries
+	Offering
+	Proving
+	// Generation names the file that the offsets belong to; InboxSize is how large it was when
+	// the entry was offered.
+	Generation int64 `json:"generation,omitempty"`
+	InboxSize  int64 `json:"inbox_size,omitempty"`
+}
+
+// Tries counts how often an entry was handed over.
+type Tries struct {
+	Attempt int `json:"attempt,omitempty"` // hand-overs, from 1
+	// Repeats counts the interruptions that used up an attempt.
+	Repeats int `json:"repeats,omitempty"`
+	// Untouched is true while no session can have worked on an earlier attempt. On a first
+	// attempt it means nothing.
+	Untouched bool `json:"untouched,omitempty"`
+	// Unread, of heartbeat's earlier design: a session was handed over the name of a file with
+	// it, and has not read that.
+	Unread bool `json:"unread,omitempty"`
+}
+
+// Offering says to whom and how an entry is handed over.
+type Offering struct {
+	Via      string `json:"via,omitempty"`
+	Session  string `json:"session,omitempty"`
+	PromptID string `json:"prompt_id,omitempty"` // the client's, as far as known
+	// Transcript and TranscriptOffset say where the client's transcript would show it.
+	Transcript       string `json:"transcript,omitempty"`
+	TranscriptOffset int64  `json:"transcript_offset,omitempty"`
+	// Unwatched is true where no hook reports tools, as in the hand-wired form: then taken
+	// counts as started.
+	Unwatched bool `json:"unwatched,omitempty"`
+	// Unmarked is true where a repeat is handed over without a word that it is one.
+	Unmarked bool   `json:"unmarked,omitempty"`
+	Client   string `json:"client,omitempty"` // names the client's process
+	// File is the file whose name is handed over in place of a prompt that the client would cut,
+	// or "".
+	File string `json:"file,omitempty"`
+}
+
+// Proving is what heartbeat's earlier design recorded of checks, people and failures. It is kept
+// and not interpreted.
+type Proving struct {
+	Checked     bool            `json:"checked,omitempty"`
+	Iteration   int             `json:"iteration,omitempty"`
+	Most        int             `json:"most,omitempty"`
+	Check       int             `json:"check,omitempty"`
+	Claim       json.RawMessage `json:"claim,omitempty"`
+	Output      string          `json:"output,omitempty"`
+	Answers     string          `json:"answers,omitempty"`
+	Interrupted State           `json:"interrupted,omitempty"`
+	Failure     string          `json:"failure,omitempty"`
+	Cancel      string          `json:"cancel,omitempty"`
+	// Aside is there once the entry was set aside: then the file of lines says nothing about it.
+	Aside   json.RawMessage `json:"aside,omitempty"`
+	Renamed bool            `json:"renamed,omitempty"`
+}
+
+func (p *Proving) isValid() bool {
+	return p.Iteration >= 0 && p.Check >= 0 && p.Most >= 0 && (p.Interrupted == "" || p.Interrupted.rank() > 0)
+}
+
+// IsRepeat reports whether a session may have worked on an earlier attempt: then this attempt's
+// text must warn of it.
+func (f *Record) IsRepeat() bool { return f.Attempt > 1 && !f.Untouched }
+
+// IsSameOffer reports whether g is the same offer as f and has no proof of arrival yet.
+func (f *Record) IsSameOffer(g *Record) bool {
+	return g != nil && g.State == Offered && g.DeliveryID == f.DeliveryID && g.Attempt == f.Attempt && g.Session == f.Session
+}
+
+// Line returns the bytes of the entry's line.
+func (f *Record) Line() []byte {
+	if f.RawBase64 != "" {
+		if exact, err := base64.StdEncoding.DecodeString(f.RawBase64); err == nil {
+			return exact
+		}
+	}
+	return []byte(f.RawLine)
+}
+
+// Prompt returns the text of the entry's line.
+func (f *Record) Prompt() string { return form.Decode(f.Line(), f.StartOffset == 0).Prompt }
+
+// isRuns reports whether only heartbeat run can finish the entry: its work is checked, or it was
+// set aside.
+func (f *Record) isRuns() bool {
+	return f.Checked || f.State.rank() >= Checking.rank() || f.isAside()
+}
+
+func (f *Record) isAside() bool { return len(f.Aside) > 0 }
+
+// flight is the entry in flight, and what is known about it besides its record.
+type flight struct {
+	Record
+	raw     []byte // the line's bytes
+	foreign bool   // heartbeat-rs wrote the record
+	here    bool   // the line stands at its offsets in the file that is there now
+}
+
+// encloses reports whether a cursor is between the entry's ends, where none can be.
+func (f *flight) encloses(cursor int64) bool {
+	return f != nil && f.here && cursor > f.StartOffset && cursor < f.EndOffset
+}
+
+func (f *flight) isHere() bool { return f != nil && f.here }
+
+// recordRest bounds what a record holds besides its line: of what heartbeat's earlier design has
+// kept beside it, JSON makes six times as much.
+const recordRest = 1 << 20
+
+// readRecord reads the record. damaged means that the file exists but is not one.
+func (r *Reader) readRecord() (f *flight, damaged bool, err error) {
+	return readOwn(r.dir, r.lane.Record, 16*r.maxEntry+recordRest, parseRecord)
+}
+
+// parseRecord returns nil for data that is not a record.
+func parseRecord(data []byte) *flight {
+	type fields Record
+	var got struct {
+		fields
+		DeliveredAt string `json:"delivered_at"`
+	}
+	if json.Unmarshal(data, &got) != nil {
+		return nil
+	}
+	f := &flight{Record: Record(got.fields)}
+	f.DeliveredAt, _ = time.Parse(time.RFC3339, got.DeliveredAt) // heartbeat-rs's is only for reading
+	if _, err := base64.StdEncoding.DecodeString(f.RawBase64); err != nil {
+		return nil
+	}
+	f.raw = f.Line()
+	if f.StartOffset < 0 || f.EndOffset <= f.StartOffset || len(bytes.TrimSpace(f.raw)) == 0 || bytes.IndexByte(f.raw, '\n') >= 0 {
+		return nil
+	}
+	if f.State == "" && f.DeliveryID == "" {
+		f.foreign = true
+		return f
+	}
+	if f.State.rank() == 0 || f.DeliveryID == "" || f.EntryID != form.Sum(f.raw) || f.Attempt < 1 || f.Repeats < 0 || !f.isValid() {
+		return nil
+	}
+	d := form.Decode(f.raw, f.StartOffset == 0)
+	f.ID, f.Source = d.ID, d.Source
+	return f
+}
+
+// locate checks whether the entry's line is at its offsets.
+func (r *Reader) locate(s *source, f *flight) {
+	if f.EndOffset-f.StartOffset > 2*r.maxEntry+int64(len(f.raw)) {
+		return
+	}
+	data, err := s.bytes(f.StartOffset, f.EndOffset)
+	if err != nil || !f.isLine(data) {
+		return
+	}
+	f.here = true
+	if !f.foreign || bytes.HasSuffix(data, []byte{'\n'}) {
+		return
+	}
+	// heartbeat-rs accepts a last line without its newline.
+	if next, err := s.bytes(f.EndOffset, f.EndOffset+1); err == nil && next[0] == '\n' {
+		f.EndOffset++
+	}
+}
+
+func (f *flight) isLine(data []byte) bool {
+	if !f.foreign {
+		return len(data) == len(f.raw)+1 && data[len(data)-1] == '\n' && bytes.Equal(data[:len(data)-1], f.raw)
+	}
+	// heartbeat-rs stores the line trimmed and converted to valid UTF-8.
+	return bytes.Equal(bytes.TrimSpace(data), bytes.TrimSpace(f.raw)) || squash(string(data)) == squash(f.RawLine)
+}
+
+// squash makes different replacements of invalid UTF-8 comparable.
+func squash(s string) string {
+	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
+	for strings.Contains(s, "\uFFFD\uFFFD") {
+		s = strings.ReplaceAll(s, "\uFFFD\uFFFD", "\uFFFD")
+	}
+	return s
+}
+
+// rebase moves the record's offsets to the first line at the cursor when that is its line: the
+// file was edited around it.
+func (r *Reader) rebase(s *source, f *flight, p position) {
+	if f.here || s.file == nil || !p.edited && f.ID == "" {
+		return
+	}
+	l := linesOf(s.file, p.cursor, s.size, r.maxEntry, mostLines)
+	for {
+		got, err := l.read()
+		if err != nil || !got.complete {
+			return
+		}
+		if got.isBlank() {
+			continue
+		}
+		if !got.tooLarge && bytes.Equal(got.raw, f.raw) {
+			f.StartOffset, f.EndOffset, f.here = got.start, got.end, true
+			f.Generation = p.sidecar.Generation
+		}
+		return
+	}
+}
+
+// fill adds what heartbeat-rs's record lacks.
+func (r *Reader) fill(f *flight, m sidecar) {
+	if !f.foreign {
+		return
+	}
+	d := form.Decode(f.raw, f.StartOffset == 0)
+	f.ID, f.Source = d.ID, d.Source
+	f.State, f.Attempt = Offered, 1
+	if f.here {
+		f.Generation = m.Generation
+	}
+	f.DeliveryID = r.deliveryID(f.Generation, f.StartOffset, f.raw)
+}
+
+// own makes heartbeat-rs's record ours.
+func (f *flight) own() {
+	if f.foreign {
+		f.foreign, f.EntryID = false, form.Sum(f.raw)
+	}
+}
+
+// newFlight returns the record of an entry that is being offered.
+func newFlight(e *Entry, generation int64) *flight {
+	f := &flight{raw: e.Raw, here: true}
+	f.Record = Record{
+		EntryID: form.Sum(e.Raw), StartOffset: e.Start, EndOffset: e.End, RawLine: string(e.Raw),
+		DeliveryID: e.DeliveryID, ID: e.ID, Source: e.Source, State: Offered, Tries: Tries{Attempt: 1}, Generation: generation,
+	}
+	f.RawLine, f.RawBase64 = textOf(e.Raw)
+	return f
+}
+
+// textOf returns a line as JSON can hold it, and its bytes in base64 when that is not all.
+func textOf(raw []byte) (text, exact string) {
+	if utf8.Valid(raw) {
+		return string(raw), ""
+	}
+	return strings.ToValidUTF8(string(raw), "\uFFFD"), base64.StdEncoding.EncodeToString(raw)
+}
+
+// resume restores the counts from the entry's last time in flight.
+func (f *flight) resume(q *History) {
+	if q.Is(f.StartOffset, f.DeliveryID, f.EntryID) {
+		f.Tries, f.Proving = q.Tries, q.Proving
+		f.Attempt++
+	}
+}
+
+// offerTo records to whom the entry is handed over.
+func (f *flight) offerTo(o Offering) {
+	f.State, f.Offering, f.DeliveredAt = Offered, o, time.Now().UTC()
+	if f.File != "" {
+		f.Unread = false // this file is not known yet
+	}
+}
+
+// deliveryID names one line of one file of the lane.
+func (r *Reader) deliveryID(generation, start int64, raw []byte) string {
+	h := sha256.New()
+	var n []byte
+	if r.lane.Urgent {
+		n = append(n, "urgent\x00"...)
+	}
+	n = append(strconv.AppendInt(n, generation, 10), 0)
+	n = append(strconv.AppendInt(n, start, 10), 0)
+	h.Write(n)
+	h.Write(raw)
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
+// encode returns v as one line of JSON with its newline, without HTML escapes.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("cannot encode a record: %v", err)
+	}
+	return b.Bytes(), nil
+}
