@@ -34,7 +34,7 @@ var floors = []floor{
 	},
 	{
 		"hook", "The client's hook contract, and the queue that hooks hand out of.",
-		[]string{"hook", "hook/ask", "hook/handover", "hook/handwired", "hook/inbox", "hook/settings", "queue/..."},
+		[]string{"hook", "hook/ask", "hook/handover", "hook/handwired/...", "hook/inbox", "hook/settings", "queue/..."},
 	},
 	{"config", "The fleet's file: what it says, it says to all floors above.", []string{"config"}},
 	{
@@ -97,9 +97,14 @@ var bans = []ban{
 	},
 	{[]string{"queue/..."}, []string{"hook/..."}, nil, "what a prompt is, and may become, knows no client and no file", false},
 	{
-		[]string{"hook/handwired"},
+		[]string{"hook/handwired/..."},
 		[]string{"hook", "hook/ask", "hook/settings"},
 		nil, "the hand-wired form knows no session of ours", false,
+	},
+	{
+		[]string{"hook/handwired/files"},
+		[]string{"hook/client", "hook/handover", "hook/handwired", "hook/inbox"},
+		nil, "a queue in files knows no client and no hook", true,
 	},
 	{
 		[]string{"hook", "hook/ask", "hook/handover", "hook/inbox", "hook/settings"},

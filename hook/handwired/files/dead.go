@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -9,22 +8,8 @@ import (
 	"os"
 	"time"
 
+	"heartbeat/queue"
 	form "heartbeat/queue/line"
-
-	"heartbeat/hook/durable"
-)
-
-// Reason says why an entry became a dead letter.
-type Reason string
-
-// The reasons that the hand-wired form has.
-const (
-	Interrupted Reason = "interrupted" // its session ended after a tool had run, or may have, policy deadletter
-	Poison      Reason = "poison"      // it used up max-attempts
-	Torn        Reason = "torn"        // a fragment of a JSON line
-	TooLarge    Reason = "too-large"   // a line over max-entry: only its length and hash are kept
-	Cancelled   Reason = "cancelled"   // a person had its turn ended, with heartbeat's earlier design
-	Lost        Reason = "lost"        // somebody else took it out of the inbox
 )
 
 // Dead is one record of .dead-letter.jsonl: heartbeat-rs's five fields, then ours.
@@ -35,16 +20,16 @@ type Dead struct {
 	RawLine     string    `json:"raw_line"` // "": its text is not kept
 	DeliveredAt time.Time `json:"delivered_at"`
 
-	DeliveryID string    `json:"delivery_id,omitempty"`
-	RawBase64  string    `json:"raw_b64,omitempty"`
-	ID         string    `json:"id,omitempty"`
-	Source     string    `json:"source,omitempty"`
-	Reason     Reason    `json:"reason"`   // "": heartbeat-rs has filed it
-	Attempts   int       `json:"attempts"` // all hand-overs
-	Counted    int       `json:"counted,omitempty"`
-	At         time.Time `json:"at"`
-	Length     int64     `json:"length,omitempty"` // bytes of what is not here whole
-	Cause      string    `json:"cause,omitempty"`  // what happened
+	DeliveryID string       `json:"delivery_id,omitempty"`
+	RawBase64  string       `json:"raw_b64,omitempty"`
+	ID         string       `json:"id,omitempty"`
+	Source     string       `json:"source,omitempty"`
+	Reason     queue.Reason `json:"reason"`   // "": heartbeat-rs has filed it
+	Attempts   int          `json:"attempts"` // all hand-overs
+	Counted    int          `json:"counted,omitempty"`
+	At         time.Time    `json:"at"`
+	Length     int64        `json:"length,omitempty"` // bytes of what is not here whole
+	Cause      string       `json:"cause,omitempty"`  // what happened
 	// Of heartbeat's earlier design: the beginning of a prompt that was too large; the urgent
 	// lane; how often its work was checked, and what the last check said.
 	Excerpt    string `json:"excerpt,omitempty"`
@@ -67,7 +52,7 @@ func (d *Dead) Line() []byte {
 }
 
 // deadFlight returns the dead letter for an entry in flight.
-func deadFlight(f *flight, why Reason, now time.Time) Dead {
+func deadFlight(f *flight, why queue.Reason, now time.Time) Dead {
 	d := Dead{
 		EntryID: f.EntryID, StartOffset: f.StartOffset, EndOffset: f.EndOffset, DeliveredAt: f.DeliveredAt,
 		DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Reason: why, Attempts: f.Attempt, Counted: f.Repeats, At: now.UTC(),
@@ -81,10 +66,10 @@ func (r *Reader) deadLine(l line, midline bool, generation int64) (Dead, bool) {
 	d := Dead{StartOffset: l.start, EndOffset: l.end, EntryID: l.id(), At: time.Now().UTC()}
 	switch {
 	case l.tooLarge:
-		d.Reason, d.Length = TooLarge, l.length
-		d.DeliveryID = r.deliveryID(generation, l.start, []byte(l.sum))
+		d.Reason, d.Length = queue.TooLarge, l.length
+		d.DeliveryID = r.deliveryID(generation, l.start, []byte(d.EntryID))
 	case midline && !l.isBlank(), form.Decode(l.raw, l.start == 0).Kind == form.Fragment:
-		d.Reason = Torn
+		d.Reason = queue.Torn
 		d.DeliveryID = r.deliveryID(generation, l.start, l.raw)
 		d.RawLine, d.RawBase64 = textOf(l.raw)
 	default:
@@ -131,42 +116,15 @@ func parseDead(raw []byte) *Dead {
 	return &d
 }
 
-// deadWindow is how much of the end of the dead letters is searched for records that an
-// interrupted attempt left: more than one batch of Next writes.
-const deadWindow = 16 << 20
-
 // filed finds out which of these are dead letters already, as whole records: a power cut may
 // leave the beginning of one, with its id and without its end.
-func (r *Reader) filed(dead []Dead) (map[string]bool, error) {
-	const key = `"delivery_id":"`
-	asked := make(map[string]bool, len(dead))
-	for _, d := range dead {
-		asked[d.DeliveryID] = true
-	}
-	named := false
-	err := r.dir.Tail(DeadFile, deadWindow, len(key)+12, func(piece []byte) bool {
-		for at := bytes.Index(piece, []byte(key)); at >= 0 && !named; at = bytes.Index(piece, []byte(key)) {
-			piece = piece[at+len(key):]
-			id, _, whole := bytes.Cut(piece, []byte{'"'})
-			named = whole && asked[string(id)]
-		}
-		return !named
-	})
-	if errors.Is(err, durable.ErrNotRegular) {
-		return nil, nil // it is set aside
-	}
-	if err != nil || !named {
-		return nil, err
-	}
-	filed := map[string]bool{} // :: delivery id → its record stands there
+func (r *Reader) filed(dead []Dead) (filed map[string]bool, err error) {
+	filed = map[string]bool{} // :: delivery id → its record stands there
 	err = r.DeadLetters(func(d Dead) bool {
-		if asked[d.DeliveryID] {
-			filed[d.DeliveryID] = true
+		for i := range dead {
+			filed[d.DeliveryID] = filed[d.DeliveryID] || dead[i].DeliveryID == d.DeliveryID
 		}
 		return true
 	})
-	if errors.Is(err, ErrTooMuch) {
-		err = nil // one that is filed twice is listed twice
-	}
 	return filed, err
 }

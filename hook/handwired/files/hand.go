@@ -3,6 +3,7 @@ package files
 import (
 	"fmt"
 
+	"heartbeat/queue"
 	form "heartbeat/queue/line"
 )
 
@@ -65,7 +66,7 @@ func (h *Held) OfferAgain(o Offering) (*Record, error) {
 		return nil, fmt.Errorf("cannot offer again: %w", ErrNothingInFlight)
 	case f.isRuns():
 		return nil, fmt.Errorf("cannot offer entry %s again: %w", f.DeliveryID, ErrRunHasIt)
-	case f.State != Offered:
+	case f.State != queue.Offered:
 		return nil, fmt.Errorf("cannot offer entry %s again: it is %s", f.DeliveryID, f.State)
 	case f.Prompt() == "":
 		return nil, fmt.Errorf("cannot offer entry %s again: its line holds no prompt", f.DeliveryID)

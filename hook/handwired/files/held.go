@@ -68,6 +68,9 @@ type Held struct {
 	unlock func() error // nil once it was called
 }
 
+// errReleased means that the caller has released the lock.
+var errReleased = errors.New("cannot change the queue: its hook lock was given back")
+
 // Lock takes the hook lock (an flock). It waits until ctx ends.
 func (q *Queue) Lock(ctx context.Context) (*Held, error) {
 	unlock, err := flock.LockIn(ctx, q.dir, HookLock)
@@ -86,11 +89,11 @@ func (h *Held) Unlock() error {
 	return unlock()
 }
 
-// settle looks, and repairs what it has found. After each step of that, Look reaches the same
+// settle looks, and repairs what it has found. After each repair, Look reaches the same
 // decision again. Close the view.
 func (h *Held) settle() (*View, error) {
 	if h.unlock == nil {
-		return nil, errors.New("cannot change the queue: its hook lock was given back")
+		return nil, errReleased
 	}
 	v, err := h.Look()
 	if errors.Is(err, ErrNeedsOperator) {
@@ -248,9 +251,17 @@ func (h *Held) extend(in *durable.Folder, name string, data []byte) error {
 // file appends dead letters durably, except those whose record an interrupted attempt left.
 func (h *Held) file(dead []Dead) error {
 	filed, err := h.filed(dead)
+	if errors.Is(err, durable.ErrNotRegular) || errors.Is(err, ErrTooMuch) {
+		err = nil // it is set aside; one that is filed twice is listed twice
+	}
 	if err != nil {
 		return err
 	}
+	return h.fileBut(filed, dead)
+}
+
+// fileBut is file where it is known which are filed already.
+func (h *Held) fileBut(filed map[string]bool, dead []Dead) error {
 	var all []byte
 	for _, d := range dead {
 		if filed[d.DeliveryID] {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -43,26 +42,6 @@ func (r *Reader) IDs(do func(ID) bool) error {
 		var k ID
 		return json.Unmarshal(l.raw, &k) != nil || do(k)
 	})
-}
-
-// eachRecord calls do for the lines of a file of records from an offset on, until do returns
-// false. Those over limit are passed over.
-func eachRecord(file *os.File, from, limit int64, do func(line) bool) error {
-	info, err := file.Stat()
-	if err != nil {
-		return fmt.Errorf("cannot read %q: %v", file.Name(), err)
-	}
-	l := linesOf(file, from, info.Size(), limit, mostRecords)
-	l.bare = true
-	for {
-		got, err := l.read()
-		if err != nil {
-			return ignoreEOF(err)
-		}
-		if !got.tooLarge && !do(got) {
-			return nil
-		}
-	}
 }
 
 // hasPassed reports whether, according to the memory of ids, something in this file was done.

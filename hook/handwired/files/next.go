@@ -1,15 +1,10 @@
 package files
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
-
-	"heartbeat/hook/durable"
-	"heartbeat/hook/flock"
 )
 
 // Next returns the first entry after the cursor. It skips blank lines and files torn or oversized
@@ -67,13 +62,13 @@ func (h *Held) nextOf(v *View) (e *Entry, completed bool, err error) {
 // passing collects the lines that Next passes: blank ones and dead letters. A run of torn lines
 // costs one sync and one cursor write, not one each.
 type passing struct {
-	held *Held
-	view *View
-	from int64 // offset of the first line since the last flush
-	to   int64 // the cursor can move here
-	dead []Dead
-	idle bool // an entry is in flight: nothing is passed
-	any  bool
+	held         *Held
+	view         *View
+	from         int64 // offset of the first line since the last flush
+	to           int64 // the cursor can move here
+	dead         []Dead
+	idle         bool // an entry is in flight: nothing is passed
+	any, flushed bool // something is collected; something was flushed
 }
 
 const (
@@ -104,13 +99,17 @@ func (p *passing) flush() error {
 	if !p.any || len(p.dead) == 0 && p.to-p.from <= passBlank {
 		return nil
 	}
-	if err := p.held.file(p.dead); err != nil {
+	file := p.held.file
+	if p.flushed { // only what comes first can have been filed by a call that was interrupted
+		file = func(dead []Dead) error { return p.held.fileBut(nil, dead) }
+	}
+	if err := file(p.dead); err != nil {
 		return err
 	}
 	for _, d := range p.dead {
 		p.held.note("a line of %d bytes at offset %d was filed as a dead letter: %s", d.EndOffset-d.StartOffset, d.StartOffset, d.Reason)
 	}
-	p.dead, p.any = nil, false
+	p.dead, p.any, p.flushed = nil, false, true
 	if err := p.held.advance(p.view, p.to, nil); err != nil {
 		return err
 	}
@@ -148,35 +147,10 @@ func (h *Held) complete(s *source, tail line) bool {
 	if tail.isBlank() || !isQuiet(s.modified, completeAfter) || !isUnwritten(s.file) {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	done, err := h.appendNewline(ctx, s)
-	if err != nil {
+	if err := h.dir.Append(h.name, nil); err != nil {
 		h.note("cannot complete the last line: %v", err)
+		return false
 	}
-	if done {
-		h.note("the last line had no newline and nobody writes it: completed at %d bytes", s.size)
-	}
-	return done
-}
-
-func (h *Held) appendNewline(ctx context.Context, s *source) (done bool, err error) {
-	file, err := h.dir.OpenFile(h.name, os.O_RDWR|os.O_APPEND)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := flock.OnFile(ctx, file); err != nil {
-		return false, err
-	}
-	info, err := file.Stat()
-	if err != nil || info.Size() != s.size || !info.ModTime().Equal(s.modified) {
-		return false, err
-	}
-	newline := durable.Step{Verb: durable.Write, Name: h.name, Data: []byte{'\n'}}
-	err = h.dir.Do(newline, func() error { _, err := file.Write(newline.Data); return err })
-	if err == nil {
-		err = h.dir.SyncData(file, h.name)
-	}
-	return err == nil, err
+	h.note("the last line had no newline and nobody writes it: completed at %d bytes", s.size)
+	return true
 }

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 
 	"heartbeat/hook/durable"
+	"heartbeat/queue"
 )
 
 // Limits of the outbox, in bytes.
 const (
-	MaxReply  = 64 << 10 // of an agent's last message
 	maxOutbox = 64 << 20 // then outbox.jsonl becomes outbox.1.jsonl
 	// recordMax bounds a record that is read: JSON makes a reply of control characters six times
 	// as long.
@@ -24,7 +24,7 @@ const (
 // Acknowledgement describes an entry that is done. It becomes the entry's record in the outbox.
 type Acknowledgement struct {
 	Session   string
-	Reply     string   // the agent's last message; cut at MaxReply on a rune boundary
+	Reply     string   // the agent's last message; cut at queue.MaxReply on a rune boundary
 	Abandoned []string // background tasks that were still running, as "kind: description"
 	Now       time.Time
 }
@@ -56,8 +56,8 @@ func newDelivery(f *flight, a Acknowledgement) *Delivery {
 		DeliveredAt: f.DeliveredAt, AcknowledgedAt: a.Now.UTC(), Abandoned: a.Abandoned,
 	}
 	d.Reply = strings.ToValidUTF8(a.Reply, "\uFFFD")
-	if d.ReplyCut = len(d.Reply) > MaxReply; d.ReplyCut {
-		limit := MaxReply
+	if d.ReplyCut = len(d.Reply) > queue.MaxReply; d.ReplyCut {
+		limit := queue.MaxReply
 		for !utf8.RuneStart(d.Reply[limit]) {
 			limit--
 		}

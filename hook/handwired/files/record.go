@@ -12,35 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"heartbeat/queue"
 	form "heartbeat/queue/line"
 )
-
-// State is how far an entry in flight has come.
-type State string
-
-// The states. The hand-wired form records Offered alone; the others are those of heartbeat's
-// earlier design.
-const (
-	Offered    State = "offered"    // recorded, then handed over; no proof that it arrived
-	Taken      State = "taken"      // the session demonstrably got it
-	Started    State = "started"    // a tool was called since: side effects are possible
-	Background State = "background" // its turn ended while background tasks run
-	Checking   State = "checking"   // its turn ended; whether its work is done is being checked
-	Unproven   State = "unproven"   // the check did not pass: it is to be handed over again
-)
-
-// rank orders the states; 0 is an unknown one.
-func (s State) rank() int {
-	for i, known := range []State{Offered, Taken, Started, Background, Checking, Unproven} {
-		if s == known {
-			return i + 1
-		}
-	}
-	return 0
-}
-
-// ViaStop says that an entry was handed over by a Stop hook.
-const ViaStop = "stop"
 
 // Record is the content of .in-flight: heartbeat-rs's five fields, then ours.
 type Record struct {
@@ -56,9 +30,9 @@ type Record struct {
 	// RawBase64 holds the line's bytes when they are not valid UTF-8.
 	RawBase64 string `json:"raw_b64,omitempty"`
 	// ID and Source are those of the line, whatever the record says.
-	ID     string `json:"id,omitempty"`
-	Source string `json:"source,omitempty"`
-	State  State  `json:"state,omitempty"`
+	ID     string      `json:"id,omitempty"`
+	Source string      `json:"source,omitempty"`
+	State  queue.State `json:"state,omitempty"`
 	Tries
 	Offering
 	Proving
@@ -83,9 +57,9 @@ type Tries struct {
 
 // Offering says to whom and how an entry is handed over.
 type Offering struct {
-	Via      string `json:"via,omitempty"`
-	Session  string `json:"session,omitempty"`
-	PromptID string `json:"prompt_id,omitempty"` // the client's, as far as known
+	Via      queue.Via `json:"via,omitempty"`
+	Session  string    `json:"session,omitempty"`
+	PromptID string    `json:"prompt_id,omitempty"` // the client's, as far as known
 	// Transcript and TranscriptOffset say where the client's transcript would show it.
 	Transcript       string `json:"transcript,omitempty"`
 	TranscriptOffset int64  `json:"transcript_offset,omitempty"`
@@ -110,25 +84,21 @@ type Proving struct {
 	Claim       json.RawMessage `json:"claim,omitempty"`
 	Output      string          `json:"output,omitempty"`
 	Answers     string          `json:"answers,omitempty"`
-	Interrupted State           `json:"interrupted,omitempty"`
+	Interrupted queue.State     `json:"interrupted,omitempty"`
 	Failure     string          `json:"failure,omitempty"`
-	Cancel      string          `json:"cancel,omitempty"`
+	Cancel      queue.Cancel    `json:"cancel,omitempty"`
 	// Aside is there once the entry was set aside: then the file of lines says nothing about it.
 	Aside   json.RawMessage `json:"aside,omitempty"`
 	Renamed bool            `json:"renamed,omitempty"`
 }
 
 func (p *Proving) isValid() bool {
-	return p.Iteration >= 0 && p.Check >= 0 && p.Most >= 0 && (p.Interrupted == "" || p.Interrupted.rank() > 0)
+	return p.Iteration >= 0 && p.Check >= 0 && p.Most >= 0 && (p.Interrupted == "" || p.Interrupted.IsInFlight())
 }
-
-// IsRepeat reports whether a session may have worked on an earlier attempt: then this attempt's
-// text must warn of it.
-func (f *Record) IsRepeat() bool { return f.Attempt > 1 && !f.Untouched }
 
 // IsSameOffer reports whether g is the same offer as f and has no proof of arrival yet.
 func (f *Record) IsSameOffer(g *Record) bool {
-	return g != nil && g.State == Offered && g.DeliveryID == f.DeliveryID && g.Attempt == f.Attempt && g.Session == f.Session
+	return g != nil && g.State == queue.Offered && g.DeliveryID == f.DeliveryID && g.Attempt == f.Attempt && g.Session == f.Session
 }
 
 // Line returns the bytes of the entry's line.
@@ -144,10 +114,23 @@ func (f *Record) Line() []byte {
 // Prompt returns the text of the entry's line.
 func (f *Record) Prompt() string { return form.Decode(f.Line(), f.StartOffset == 0).Prompt }
 
+// Entry returns the entry in flight as it is known of any queue, in the lane that is not urgent.
+func (f *Record) Entry() queue.Entry {
+	return queue.Entry{
+		Delivery: f.DeliveryID, EntryID: f.EntryID, ID: f.ID, Source: f.Source, State: f.State, Lane: queue.Normal, Tries: queue.Tries(f.Tries),
+		Proving: queue.Proving{Checked: f.Checked, Iteration: f.Iteration, Most: f.Most, Check: f.Check, Interrupted: f.Interrupted},
+		Handover: queue.Handover{
+			Session: f.Session, Via: f.Via, At: f.DeliveredAt, PromptID: f.PromptID,
+			Transcript: f.Transcript, Offset: f.TranscriptOffset, File: f.File, Unmarked: f.Unmarked,
+		},
+		Failure: f.Failure, Cancel: f.Cancel,
+	}
+}
+
 // isRuns reports whether only heartbeat run can finish the entry: its work is checked, or it was
 // set aside.
 func (f *Record) isRuns() bool {
-	return f.Checked || f.State.rank() >= Checking.rank() || f.isAside()
+	return f.Checked || f.State == queue.Checking || f.State == queue.Unproven || f.isAside()
 }
 
 func (f *Record) isAside() bool { return len(f.Aside) > 0 }
@@ -199,7 +182,7 @@ func parseRecord(data []byte) *flight {
 		f.foreign = true
 		return f
 	}
-	if f.State.rank() == 0 || f.DeliveryID == "" || f.EntryID != form.Sum(f.raw) || f.Attempt < 1 || f.Repeats < 0 || !f.isValid() {
+	if !f.State.IsInFlight() || f.DeliveryID == "" || f.EntryID != form.Sum(f.raw) || f.Attempt < 1 || f.Repeats < 0 || !f.isValid() {
 		return nil
 	}
 	d := form.Decode(f.raw, f.StartOffset == 0)
@@ -273,7 +256,7 @@ func (r *Reader) fill(f *flight, m sidecar) {
 	}
 	d := form.Decode(f.raw, f.StartOffset == 0)
 	f.ID, f.Source = d.ID, d.Source
-	f.State, f.Attempt = Offered, 1
+	f.State, f.Attempt = queue.Offered, 1
 	if f.here {
 		f.Generation = m.Generation
 	}
@@ -292,7 +275,7 @@ func newFlight(e *Entry, generation int64) *flight {
 	f := &flight{raw: e.Raw, here: true}
 	f.Record = Record{
 		EntryID: form.Sum(e.Raw), StartOffset: e.Start, EndOffset: e.End, RawLine: string(e.Raw),
-		DeliveryID: e.DeliveryID, ID: e.ID, Source: e.Source, State: Offered, Tries: Tries{Attempt: 1}, Generation: generation,
+		DeliveryID: e.DeliveryID, ID: e.ID, Source: e.Source, State: queue.Offered, Tries: Tries{Attempt: 1}, Generation: generation,
 	}
 	f.RawLine, f.RawBase64 = textOf(e.Raw)
 	return f
@@ -316,7 +299,7 @@ func (f *flight) resume(q *History) {
 
 // offerTo records to whom the entry is handed over.
 func (f *flight) offerTo(o Offering) {
-	f.State, f.Offering, f.DeliveredAt = Offered, o, time.Now().UTC()
+	f.State, f.Offering, f.DeliveredAt = queue.Offered, o, time.Now().UTC()
 	if f.File != "" {
 		f.Unread = false // this file is not known yet
 	}

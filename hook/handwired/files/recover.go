@@ -6,60 +6,27 @@ import (
 	"fmt"
 	"time"
 
+	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
-)
-
-// OrphanPolicy says what happens to a started entry in flight whose session was interrupted.
-type OrphanPolicy string
-
-// The orphan policies of heartbeat-rs.
-const (
-	Retry      OrphanPolicy = "retry"      // hand it over again
-	DeadLetter OrphanPolicy = "deadletter" // file it, never hand it over again
-	Drop       OrphanPolicy = "drop"       // forget it
-)
-
-// files reports whether the policy files an entry for which a tool may have run. An unknown
-// policy does.
-func (p OrphanPolicy) files() bool { return p != Retry && p != Drop }
-
-// Arrival is what a search for evidence found about an offer without proof.
-type Arrival int
-
-// The possible arrivals.
-const (
-	Unknown Arrival = iota // there is nothing to look into
-	Unseen                 // it is not there; a client that was killed may not have written it
-	Seen                   // the session got it
-	Worked                 // and a tool was called for it
+	"heartbeat/queue"
 )
 
 // Interruption tells Recover about the session that is gone.
 type Interruption struct {
-	Policy OrphanPolicy
+	Policy queue.OrphanPolicy
 	// MaxAttempts is how many interrupted attempts an entry gets; when the last one is
 	// interrupted, the entry is filed as poison. 0 means 5.
 	MaxAttempts int
 	// Arrived, when not nil, looks for evidence (in the transcript) that an entry got further
-	// than its record says. In doubt it does not return Seen.
-	Arrived func(*Record) Arrival
+	// than its record says. In doubt it does not say Seen. Begins, when not nil, reports whether a
+	// session can be started with the entry as its first prompt.
+	Arrived func(*Record) queue.Arrival
+	Begins  func(*Record) bool
 	Now     time.Time
 }
 
-const defaultAttempts = 5
-
-// Outcome says what Recover did. The words are heartbeat-rs's where it has one.
-type Outcome string
-
-// The outcomes of Recover.
-const (
-	NothingToRecover   Outcome = "nothing-to-recover"
-	StaleOrphanDeleted Outcome = "stale-orphan-deleted" // it had been acknowledged already
-	Requeued           Outcome = "requeued"             // it is first in the queue again
-	DeadLettered       Outcome = "dead-lettered"
-	DroppedOrphan      Outcome = "dropped"
-	Repaired           Outcome = "repaired" // a damaged file was set aside and made again
-)
+// Repaired is what Recover did where a damaged file was set aside and made again.
+const Repaired queue.Outcome = "repaired"
 
 // ErrSessionLives means that a session that `heartbeat run` started holds the session lock.
 var ErrSessionLives = errors.New("a session still lives")
@@ -91,24 +58,19 @@ func (q *Queue) LockOrphaned(ctx context.Context) (*Orphaned, error) {
 // Unlock releases both locks.
 func (o *Orphaned) Unlock() error { return errors.Join(o.Held.Unlock(), o.unlockSession()) }
 
-// Recover decides what becomes of the entry in flight after its session is gone. It returns the
-// outcome, and the entry's record with the state that it went by. The first of these that applies
-// decides:
-//
-//  1. The last outbox record is the entry's: it is done, and the cursor follows. It is a dead
-//     letter already, by a recovery that was interrupted: the cursor follows.
-//  2. Its work is checked, by `heartbeat run`: ErrRunHasIt. A person has cancelled it there: a
-//     dead letter.
-//  3. The state that counts is determined (weigh).
-//  4. Started, or background: dropped under drop; a dead letter, interrupted, under deadletter.
-//  5. It has used up its attempts: a dead letter, poison.
-//  6. Otherwise it is queued again at the head of the queue, and the sidecar keeps its attempts.
+// Recover decides what becomes of the entry in flight after its session is gone: one that the
+// outbox or the dead letters know has ended, and one whose work is checked is left to heartbeat
+// run (ErrRunHasIt). For any other queue.Entry.Recover decides. It returns the outcome, and the
+// entry's record with the state that it went by.
 //
 // Recover can be interrupted and called again at any point: its decision follows from the record,
 // and it files and counts nothing twice.
-func (o *Orphaned) Recover(i Interruption) (Outcome, *Record, error) {
+func (o *Orphaned) Recover(i Interruption) (queue.Outcome, *Record, error) {
 	if i.Now.IsZero() {
 		i.Now = time.Now()
+	}
+	if o.unlock == nil {
+		return "", nil, errReleased
 	}
 	o.sweep()
 	v, err := o.Look()
@@ -117,7 +79,6 @@ func (o *Orphaned) Recover(i Interruption) (Outcome, *Record, error) {
 	}
 	defer v.Close()
 	stale, damaged := v.stale, v.recordDamaged
-	aside := v.at.aside
 	if err := o.repair(v); err != nil {
 		return "", nil, err
 	}
@@ -126,29 +87,29 @@ func (o *Orphaned) Recover(i Interruption) (Outcome, *Record, error) {
 		case err != nil:
 			return "", nil, err
 		case stale:
-			return StaleOrphanDeleted, nil, nil
-		case damaged || aside:
+			return queue.StaleOrphanDeleted, nil, nil
+		case damaged || v.at.aside:
 			return Repaired, nil, nil
 		}
-		return NothingToRecover, nil, nil
+		return queue.NothingToRecover, nil, nil
 	}
 	outcome, err := o.recoverFlight(v, i)
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot recover entry %s: %w", v.flight.DeliveryID, err)
 	}
-	if damaged && outcome == Requeued {
+	if damaged && outcome == queue.Requeued {
 		outcome = Repaired
 	}
 	return outcome, v.InFlight(), nil
 }
 
-func (o *Orphaned) recoverFlight(v *View, i Interruption) (Outcome, error) {
+func (o *Orphaned) recoverFlight(v *View, i Interruption) (queue.Outcome, error) {
 	f := v.flight
 	switch done, err := o.isDelivered(f.DeliveryID); {
 	case err != nil:
 		return "", err
 	case done:
-		return StaleOrphanDeleted, o.pass(v)
+		return queue.StaleOrphanDeleted, o.pass(v)
 	case f.isRuns():
 		return "", ErrRunHasIt
 	}
@@ -156,91 +117,58 @@ func (o *Orphaned) recoverFlight(v *View, i Interruption) (Outcome, error) {
 	case err != nil:
 		return "", err
 	case given:
-		return DeadLettered, o.pass(v)
-	case f.Cancel != "":
-		return DeadLettered, o.bury(v, Cancelled, i)
+		return queue.DeadLettered, o.pass(v)
 	}
-	if err := o.weigh(f, i); err != nil {
+	about, err := o.evidence(f, i)
+	if err != nil {
 		return "", err
 	}
-	if f.State.rank() >= Taken.rank() {
-		f.Repeats++
-	}
-	return o.orphan(v, i)
-}
-
-// weigh decides which state an interrupted entry counts as.
-//
-// One of heartbeat-rs counts as started with its flag, which says that the entry was about to be
-// printed, and as offered without; it was handed over to nobody then. Otherwise the transcript
-// may show that an entry was taken, or that a tool was called for it. Where no hook reported
-// tools, taken counts as started; so does offered when there is no transcript to read or the
-// policy is to file it.
-func (o *Orphaned) weigh(f *flight, i Interruption) error {
-	if f.foreign {
-		flagged, err := o.IsFlagged()
-		if flagged {
-			f.State = Started
-		}
-		f.Untouched = !flagged
-		return err
-	}
-	f.Untouched = false
-	arrived := Unknown
-	if f.State.rank() <= Taken.rank() && i.Arrived != nil {
-		arrived = i.Arrived(&f.Record)
-	}
-	switch {
-	case arrived == Worked:
-		f.State = Started
-	case arrived == Seen && f.State == Offered:
-		f.State = Taken
-	}
-	if f.Unwatched && (f.State == Taken || f.State == Offered && (arrived == Unknown || i.Policy.files())) {
-		f.State = Started // a tool may have run for it without anything telling us
-	}
-	return nil
-}
-
-// orphan decides by the entry's state, by what its interruptions have used up and by the policy.
-func (o *Orphaned) orphan(v *View, i Interruption) (Outcome, error) {
-	f := v.flight
-	limit := i.MaxAttempts
-	if limit <= 0 {
-		limit = defaultAttempts
-	}
-	started := f.State.rank() >= Started.rank()
-	switch {
-	case started && i.Policy == Drop:
+	e, outcome := f.Entry().Recover(about, 0)
+	switch e.State {
+	case queue.Dropped:
 		o.note("entry %s was dropped: its session ended, and a tool may have run for it", f.DeliveryID)
-		return DroppedOrphan, o.pass(v)
-	case started && i.Policy.files():
-		return DeadLettered, o.bury(v, Interrupted, i)
-	case f.Repeats >= limit:
-		return DeadLettered, o.bury(v, Poison, i)
+		return outcome, o.pass(v)
+	case queue.Dead:
+		f.Repeats = e.Repeats
+		if err := o.file([]Dead{deadFlight(f, e.Reason, i.Now)}); err != nil {
+			return "", err
+		}
+		return outcome, o.pass(v)
 	}
-	return Requeued, o.requeue(v, f.Tries)
+	return outcome, o.requeue(v, Tries(e.Tries))
+}
+
+// evidence is what is known of an interruption. An entry of heartbeat-rs counts as started with
+// its flag, which says that the entry was about to be printed; without, nobody was handed it.
+func (o *Orphaned) evidence(f *flight, i Interruption) (queue.Interruption, error) {
+	about := queue.Interruption{
+		Policy: i.Policy, MaxAttempts: i.MaxAttempts, Counts: true, Unwatched: f.Unwatched, Now: i.Now,
+		Begins: i.Begins != nil && i.Begins(&f.Record),
+	}
+	if !f.foreign {
+		if i.Arrived != nil {
+			about.Arrived = i.Arrived(&f.Record)
+		}
+		return about, nil
+	}
+	flagged, err := o.IsFlagged()
+	if about.Untaken = !flagged; flagged {
+		f.State = queue.Started
+	}
+	return about, err
 }
 
 // isGivenUp reports whether an entry was given up by a recovery that was interrupted before it
 // moved the cursor. One that was lost once and stands in the queue again was not.
 func (r *Reader) isGivenUp(delivery string) (given bool, err error) {
 	err = r.DeadLetters(func(d Dead) bool {
-		given = d.DeliveryID == delivery && d.Reason != Lost
+		given = d.DeliveryID == delivery && d.Reason != queue.Lost
 		return !given
 	})
-	if given || errors.Is(err, ErrTooMuch) {
+	if given || errors.Is(err, ErrTooMuch) || errors.Is(err, durable.ErrNotRegular) {
 		err = nil
 	}
 	return given, err
-}
-
-// bury files the entry in flight as a dead letter and moves the cursor past it.
-func (o *Orphaned) bury(v *View, why Reason, i Interruption) error {
-	if err := o.file([]Dead{deadFlight(v.flight, why, i.Now)}); err != nil {
-		return err
-	}
-	return o.pass(v)
 }
 
 // theirTemporaries are heartbeat-rs's names for temporary files.

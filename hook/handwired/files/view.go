@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
+	"heartbeat/queue"
 	form "heartbeat/queue/line"
 )
 
@@ -213,22 +215,40 @@ func (r *Reader) firstEntry(s *source, from, generation int64) (*Entry, error) {
 // entries out of it; "" if nothing shows that.
 func (v *View) disturbance() string {
 	s, m := v.source, v.before
+	from, size := v.knownQueued()
 	switch {
-	case s.file == nil && m != nil && m.Size > m.Cursor:
-		if _, err := v.r.dir.Stat(v.r.name); err == nil {
-			return "" // it came after the look
+	case m == nil:
+		return ""
+	case s.file == nil:
+		if _, err := v.r.dir.Stat(v.r.name); size <= from || err == nil { // it came after the look
+			return ""
 		}
 		return "the inbox was removed"
-	case s.file == nil || m == nil:
-		return ""
 	case m.Ino != 0 && m.Ino != s.ino:
 		return "another file took the inbox's place"
-	case s.size < m.Size, v.flight != nil && v.flight.Generation == m.Generation && s.size < v.flight.InboxSize:
+	case s.size < size:
 		return "the inbox was cut"
 	case v.at.fresh, v.at.edited:
 		return "the inbox was overwritten"
 	}
 	return ""
+}
+
+// knownQueued is where what is known to have been queued began and ended when the sidecar, or the
+// record in flight, was written.
+func (v *View) knownQueued() (from, size int64) {
+	m, f := v.before, v.flight
+	if m == nil {
+		return 0, 0
+	}
+	from, size = m.Cursor, m.Size
+	if f != nil && f.Generation == m.Generation {
+		size = max(size, f.InboxSize)
+		if !v.stale {
+			from = max(from, f.EndOffset)
+		}
+	}
+	return from, size
 }
 
 // Lost returns the dead letter for what somebody else has demonstrably taken out of the file of
@@ -237,25 +257,17 @@ func (v *View) Lost() *Dead {
 	if v.disturbed == "" {
 		return nil
 	}
-	m, f := v.before, v.flight
-	from, size := m.Cursor, m.Size
-	if f != nil && f.Generation == m.Generation {
-		size = max(size, f.InboxSize)
-		if !v.stale {
-			from = max(from, f.EndOffset)
-		}
-	}
-	left := int64(0)
-	isOther := v.at.fresh || v.Generation() != m.Generation && f != nil && !f.here
+	from, size := v.knownQueued()
+	lost := size - from
+	isOther := v.at.fresh || v.Generation() != v.before.Generation && v.flight != nil && !v.flight.here
 	if v.source.file != nil && !isOther {
-		left = v.source.size - v.behind()
+		lost -= v.source.size - v.behind()
 	}
-	if size-from-left <= 0 {
+	if lost <= 0 {
 		return nil
 	}
-	d := &Dead{
-		EntryID: form.Sum(nil), StartOffset: from, EndOffset: size, Length: size - from - left, Reason: Lost, Cause: v.disturbed,
+	return &Dead{
+		EntryID: form.Sum(nil), StartOffset: from, EndOffset: size, Length: lost, Reason: queue.Lost, Cause: v.disturbed,
+		DeliveryID: v.r.deliveryID(v.before.Generation, from, strconv.AppendInt(nil, size, 10)),
 	}
-	d.DeliveryID = v.r.deliveryID(m.Generation, from, fmt.Appendf(nil, "%d", size))
-	return d
 }
