@@ -14,6 +14,7 @@ import (
 	"heartbeat/orchestrator/attempts"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
+	"heartbeat/orchestrator/store"
 	"heartbeat/ptyrun"
 )
 
@@ -129,24 +130,31 @@ const (
 	noInodes     = 200
 )
 
-// The codes of a file system without room.
+// The codes of a file system without room, and of one that is not on this machine.
 const (
-	diskSpace  = "disk-space"
-	diskInodes = "disk-inodes"
+	diskSpace    = "disk-space"
+	diskInodes   = "disk-inodes"
+	networkFiles = "network-file-system"
 )
 
 func checkVolume(_ *Facts, a *Agent) []Finding { return ofVolume(a.Volume) }
 
-func checkStateVolume(f *Facts) []Finding {
-	if len(f.Agents) > 0 && f.Agents[0].Volume.sameAs(f.State) {
-		return nil // it is said of the agents
+// checkStateVolume: where no store can be kept, no run begins, whatever else is there.
+func checkStateVolume(f *Facts) (found []Finding) {
+	if refused, is := errors.AsType[*store.NetworkError](store.Suits(f.State.Path, f.State.Volume)); is {
+		found = append(found, Finding{Severity: Error, Code: networkFiles, Seen: refused.Error(), Why: "heartbeat run does not begin there", Fix: refused.Hint()})
 	}
-	return ofVolume(f.State)
+	if len(f.Agents) > 0 && f.Agents[0].Volume.sameAs(f.State) {
+		return found // the rest is said of the agents
+	}
+	rest := f.State
+	rest.Network, rest.Fuse = "", false
+	return append(found, ofVolume(rest)...)
 }
 
 // sameAs is a guess that keeps one full disk from being reported twice.
 func (v Volume) sameAs(o Volume) bool {
-	return v.Known && v.Total == o.Total && v.Free == o.Free && v.Network == o.Network && v.Unwritable == o.Unwritable
+	return v.Known && v.Total == o.Total && v.Free == o.Free && v.Unwritable == o.Unwritable
 }
 
 // ofVolume: file systems that cannot hold a queue.
@@ -161,9 +169,9 @@ func ofVolume(v Volume) []Finding {
 	const locks = "locks and appends of different machines are not kept apart there: entries may be lost or come twice"
 	switch {
 	case v.Network != "":
-		add(Error, "network-file-system", " lies on a network file system ("+v.Network+")", locks, "move it to a local disk")
+		add(Error, networkFiles, " lies on a network file system ("+v.Network+")", locks, "move it to a local disk")
 	case v.Fuse:
-		add(Warning, "network-file-system", " lies on a FUSE file system, which may be remote", locks, "move it to a local disk")
+		add(Warning, networkFiles, " lies on a FUSE file system, which may be remote", locks, "move it to a local disk")
 	}
 	switch {
 	case v.ReadOnly:

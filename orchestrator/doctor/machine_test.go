@@ -78,6 +78,8 @@ func machineFixtures() []made {
 		{"network-file-system", Error, volume(func(v *Volume) { v.Network = "NFS" }), none},
 		{"network-file-system", Warning, volume(func(v *Volume) { v.Fuse = true }), none},
 		{"network-file-system", Error, func(f *Facts) { f.State.Network = "SMB" }, none},
+		{"network-file-system", Error, func(f *Facts) { f.State.Fuse = true }, none}, // no run begins there
+		{"network-file-system", Error, func(f *Facts) { f.State.Network, f.Agents[0].Volume = "NFS", f.State }, none},
 		{"not-writable", Error, volume(func(v *Volume) { v.ReadOnly = true }), none},
 		{"not-writable", Error, volume(func(v *Volume) { v.Unwritable = "permission denied" }), none},
 		{"disk-space", Error, volume(func(v *Volume) { v.Free = noSpace - 1 }), volume(func(v *Volume) { v.Free = littleSpace })},

@@ -131,9 +131,15 @@ func (b beside) stands(path string) *LogError {
 // mayHold says whether a database may be kept in a folder.
 func mayHold(dir string) error {
 	v, err := volume.Of(dir)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("cannot tell which file system %q is on: %w", dir, err)
+	}
+	return Suits(dir, v)
+}
+
+// Suits says whether a database may be kept in a folder on a volume: nil, or a *NetworkError.
+func Suits(dir string, v volume.Volume) error {
+	switch {
 	case v.Network != "":
 		return &NetworkError{Dir: dir, system: v.Network}
 	case v.Fuse:

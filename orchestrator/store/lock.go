@@ -20,8 +20,13 @@ type Lock struct {
 const lockName = "heartbeat.lock"
 
 // Take takes the lock of the fleet in a state directory, which must exist, and waits for it
-// until ctx ends. Then the error is a *HeldError.
+// until ctx ends. Then the error is a *HeldError; it is a *NetworkError where no store can be
+// kept. That is asked first: a server of NFS that has just started has each lock waited for, for
+// 90 s and whatever ctx says.
 func Take(ctx context.Context, dir string) (*Lock, error) {
+	if err := mayHold(dir); err != nil {
+		return nil, err
+	}
 	unlock, err := flock.Lock(ctx, filepath.Join(dir, lockName))
 	if errors.Is(err, flock.ErrHeld) {
 		return nil, &HeldError{Dir: dir, PID: flock.Holder(filepath.Join(dir, lockName))}

@@ -20,6 +20,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/volume"
 )
 
 // envWrite has the test's own program write as a process of its own that is killed.
@@ -705,5 +706,19 @@ func TestOnlyItsOwnerMayReadAStore(t *testing.T) {
 	}
 	if info, err := os.Stat(begun); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestANetworkFileSystemIsRefused: its error names the variable that puts the state elsewhere.
+func TestANetworkFileSystemIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, v := range []volume.Volume{{Network: "NFS"}, {Network: "9p"}, {Fuse: true}} {
+		refused, is := errors.AsType[*NetworkError](Suits("/state/f", v))
+		if !is || !strings.Contains(refused.Error(), "/state/f") || !strings.Contains(refused.Hint(), "HEARTBEAT_STATE_DIR") {
+			t.Errorf("%+v: %v", v, refused)
+		}
+	}
+	if err := Suits("/state/f", volume.Volume{InMemory: true}); err != nil {
+		t.Error(err)
 	}
 }
