@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,7 @@ const (
 // seriesBatch is how many points are written in one transaction: others' wait for it.
 const seriesBatch = 500
 
-func slotAt(slot int64) time.Time { return time.Unix(slot*int64(series.Slot/time.Second), 0) }
+func slotAt(slot int64) time.Time { return time.Unix(slot*int64(series.Slot/time.Second), 0).UTC() }
 
 // point reads the point at the beginning of data. ok is false if there is no whole one.
 func point(data []byte) (p series.Point, ok bool) {
@@ -66,14 +67,23 @@ func point(data []byte) (p series.Point, ok bool) {
 	return p, true
 }
 
+// writtenUntil returns the last slot that was written for all; 0: none is known.
+func writtenUntil(stateDir string) (slot int64, err error) {
+	data, err := durable.Read(filepath.Join(stateDir, seriesUntil), 64)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	slot, _ = strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	return slot, nil
+}
+
 // tail counts what the last run of an earlier version knew and had not written into the series:
 // the last minutes, or all if it kept none. It comes before a run writes events.
 func tail(ctx context.Context, s *store.Store) error {
-	until, err := durable.Read(filepath.Join(s.Dir(), seriesUntil), 64)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	slot, err := writtenUntil(s.Dir())
+	if err != nil {
 		return err
 	}
-	slot, _ := strconv.ParseInt(strings.TrimSpace(string(until)), 10, 64)
 	depths, err := durable.Read(filepath.Join(s.Dir(), seriesDepths), maxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -109,10 +119,8 @@ func tail(ctx context.Context, s *store.Store) error {
 		}
 		return nil
 	})
-	for _, file := range []string{seriesUntil, seriesDepths} {
-		if _, gone := os.Lstat(filepath.Join(s.Dir(), file)); err == nil && gone == nil {
-			err = old{file: file}.setAside(s.Dir())
-		}
+	if _, gone := os.Lstat(filepath.Join(s.Dir(), seriesDepths)); err == nil && gone == nil {
+		err = old{file: seriesDepths}.setAside(s.Dir())
 	}
 	if err != nil {
 		return fmt.Errorf("cannot take over %q from the version before: %w", seriesFolder, err)
@@ -151,63 +159,100 @@ func uncounted(c *store.Change, from time.Time) error {
 }
 
 // Rest takes over what is much and decides nothing, beside a run: what agents did in each ten
-// minutes. What ctx ends, the next run goes on with.
+// minutes. What ctx ends, the next run goes on with. The run adds to such rows meanwhile: a
+// session of the version before may be billed late.
 func Rest(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	folder := filepath.Join(s.Dir(), seriesFolder)
+	fails := func(what string, err error) error {
+		return fmt.Errorf("cannot take over %q from the version before: %w", what, err)
+	}
 	files, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot take over %q from the version before: %w", folder, err)
+		return fails(folder, err)
 	}
-	// That is the last to be moved: of the others it says what they mean.
-	measured := func(f fs.DirEntry) bool { return strings.HasPrefix(f.Name(), ".measured.points") }
-	last := slices.DeleteFunc(slices.Clone(files), func(f fs.DirEntry) bool { return !measured(f) })
-	first := int64(math.MaxInt64)
+	slot, err := writtenUntil(s.Dir())
+	if err != nil {
+		return fails(folder, err)
+	}
+	var begun int64
+	if err := s.Read(ctx, func(v *store.View) error {
+		_, err := v.One(`SELECT at FROM adopted WHERE file = $1`, []any{seriesUntil}, &begun)
+		return err
+	}); err != nil {
+		return fails(folder, err)
+	}
+	all := whole{until: slotAt(slot), first: math.MaxInt64}
+	if at := store.Time(begun); at.Before(all.until) {
+		all.until = at
+	}
+	// Those are the last to be moved: of the others they say what they mean.
+	tells := func(f fs.DirEntry) bool {
+		return strings.HasPrefix(f.Name(), ".measured.points") || f.Name() == filepath.Base(seriesUntil)
+	}
+	last := slices.DeleteFunc(slices.Clone(files), func(f fs.DirEntry) bool { return !tells(f) })
 	for _, f := range last {
 		if points, _, err := pointsOf(filepath.Join(folder, f.Name())); err == nil && len(points) > 0 {
-			first = min(first, points[0].At.Unix())
+			all.first = min(all.first, points[0].At.Unix())
 		}
 	}
-	files = append(slices.DeleteFunc(files, measured), last...)
-	for _, f := range files {
+	for _, f := range append(slices.DeleteFunc(files, tells), last...) {
 		path := filepath.Join(seriesFolder, f.Name())
 		agent, is := strings.CutSuffix(strings.TrimSuffix(f.Name(), ".1"), ".points")
-		if !is {
-			continue
+		if is {
+			err = all.takeFile(ctx, s, path, agent, log)
 		}
-		points, damaged, err := pointsOf(filepath.Join(s.Dir(), path))
-		if damaged != nil {
-			log.Warn("a file of the version before is damaged; heartbeat goes on without what is damaged of it", "file", filepath.Join(s.Dir(), path), "err", damaged, "lost", "what agents did in some ten minutes")
-		}
-		for batch := range slices.Chunk(points, seriesBatch) {
-			if err == nil {
-				err = s.Write(ctx, func(c *store.Change) error { return takePoints(c, agent, batch, first) })
-			}
-		}
-		if err == nil {
+		if err == nil && (is || tells(f)) {
 			err = old{file: path}.setAside(s.Dir())
 		}
 		if err != nil {
-			return fmt.Errorf("cannot take over %q from the version before: %w", path, err)
+			return fails(path, err)
 		}
 	}
 	return nil
 }
 
-// takePoints takes over some points. Versions before the first of .measured looked into the
-// queues and did not say so.
-func takePoints(c *store.Change, agent string, points []series.Point, first int64) (err error) {
+// whole is what is known of all series of an earlier version.
+type whole struct {
+	// until is the last slot that was written for all when the store was begun: what is later was
+	// counted from events and records.
+	until time.Time
+	// first is the first one in .measured, in seconds of Unix time.
+	first int64
+}
+
+// takeFile takes over the points of a file.
+func (w whole) takeFile(ctx context.Context, s *store.Store, path, agent string, log *slog.Logger) error {
+	points, damaged, err := pointsOf(filepath.Join(s.Dir(), path))
+	if damaged != nil {
+		log.Warn("a file of the version before is damaged; heartbeat goes on without what is damaged of it", "file", filepath.Join(s.Dir(), path), "err", damaged, "lost", "what agents did in some ten minutes")
+	}
+	for batch := range slices.Chunk(points, seriesBatch) {
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(fmt.Append(nil, batch))
+		_, err = old{file: fmt.Sprintf("%s %x", path, sum[:8])}.takeOnce(ctx, s, func(c *store.Change) error { return w.take(c, agent, batch) })
+	}
+	return err
+}
+
+// take takes over some points. Versions before the first of .measured looked into the queues
+// and did not say so.
+func (w whole) take(c *store.Change, agent string, points []series.Point) (err error) {
 	for _, p := range points {
 		switch {
 		case err != nil:
 		case agent == ".watched":
-			err = series.Looked(c, p.At, p.At.Unix() < first, 0)
+			err = series.Looked(c, p.At, p.At.Unix() < w.first, 0)
 		case strings.HasPrefix(agent, "."):
 			err = series.Looked(c, p.At, true, 0)
-		default:
+		case p.At.After(w.until):
 			err = series.Take(c, agent, p)
+		default:
+			err = series.Join(c, agent, p)
 		}
 	}
 	return err

@@ -70,6 +70,15 @@ func Take(c *store.Change, agent string, p Point) error {
 	return err
 }
 
+// Join is Take where what is there is of other things that the agent did in the slot.
+func Join(c *store.Change, agent string, p Point) error {
+	_, err := put(c, then, agent, false, p)
+	if err == nil {
+		_, err = put(c, beside, everybody, false, p)
+	}
+	return err
+}
+
 // Looked notes that a run was there in a slot, and with looked how much all queues held.
 func Looked(c *store.Change, at time.Time, looked bool, queued int64) error {
 	_, err := put(c, then, everybody, looked, Point{At: at, Queued: queued})
