@@ -93,7 +93,10 @@ func open(ctx context.Context, stateDir string, wait time.Duration, log *slog.Lo
 		release()
 		return nil, nil, err
 	}
-	if s.Found().Moved {
+	switch found := s.Found(); {
+	case found.Cloned != nil:
+		log.Warn(found.Cloned.Error(), "do", found.Cloned.Hint())
+	case found.Moved:
 		log.Warn("the store is a copy, or was restored: what happened after the copy was made is not in it", "store", filepath.Join(stateDir, store.Name))
 	}
 	return s, release, nil

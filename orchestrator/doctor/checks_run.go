@@ -386,6 +386,8 @@ func checkStore(f *Facts) (found []Finding) {
 		switch t.Kind {
 		case store.Long:
 			s.Severity, s.Why = Warning, "it grows until the disk is full"
+		case store.Cloned:
+			s.Severity, s.Why = Warning, "where both machines run the fleet, prompts are done and triggers fire twice"
 		case store.Reserve:
 			s.Why = "once that is used up, nothing that happens is kept, and nothing that has to be kept is done"
 		case store.Owed:

@@ -106,6 +106,7 @@ func machineFixtures() []made {
 		{"watches-nothing", Warning, func(f *Facts) { f.Agents[0].WatchesNothing = map[string]string{"t": "incomming"} }, none},
 		{"store-fails", Error, func(f *Facts) { f.Store = []store.Trouble{{Kind: store.Damaged, Text: "x", Do: "y"}} }, none},
 		{"store-fails", Warning, func(f *Facts) { f.Store = []store.Trouble{{Kind: store.Long, Text: "x", Do: "y"}} }, none},
+		{"store-fails", Warning, func(f *Facts) { f.Store = []store.Trouble{{Kind: store.Cloned, Text: "x", Do: "y"}} }, none},
 		{"no-answer", Error, func(f *Facts) { f.Mute = &status.Mute{PID: 7, State: "T"} }, none},
 		{"target-fails", Warning, func(f *Facts) { f.Untold = []status.Untold{{Target: "phone", Why: "it answers 500"}} }, none},
 		{"ping-fails", Warning, func(f *Facts) { f.Unpinged = &status.Unpinged{Why: "it answers 500"} }, none},

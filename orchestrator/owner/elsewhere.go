@@ -21,6 +21,7 @@ type Elsewhere struct {
 	Copied string
 
 	exists bool // the other store
+	twin   bool // it is a copy of the fleet's, or that is a copy of it
 	now    Origin
 }
 
@@ -35,6 +36,8 @@ func Compare(agents []*config.Agent, now Origin, known memory.Identities) (all [
 		switch {
 		case o.Store == "":
 			continue
+		case o.Store == now.Store && o.StateDir != now.StateDir && !sameFile(o.StateDir, now.StateDir) && isThere(o, now):
+			e.Agent, e.twin = "", true
 		case o.Store == now.Store:
 			if e.Copied = copied(a, agents, known, o.Agent); e.Copied == "" {
 				continue
@@ -94,6 +97,8 @@ func (e Elsewhere) String() string {
 	}
 	text := fmt.Sprintf("%s %s run with ", who, was)
 	switch {
+	case e.twin:
+		return text + fmt.Sprintf("a copy of the fleet's store, or that is one: that in %q; what was paused, spent and fired with one of the two, the other, in %q, does not know", e.StateDir, e.now.StateDir)
 	case e.exists:
 		return text + fmt.Sprintf("another store: that in %q, of the fleet %q; this fleet has its own in %q, which knows nothing of their pauses, budgets and fires", e.StateDir, e.File, e.now.StateDir)
 	case e.StateDir == e.now.StateDir:
@@ -107,6 +112,8 @@ func (e Elsewhere) Advice() string {
 	switch {
 	case e.Copied != "":
 		return "heartbeat inbox " + e.Agents[0] + " shows what waits; the next run makes the directory its own"
+	case e.twin:
+		return "use one state directory for all commands of the fleet (HEARTBEAT_STATE_DIR), and move the other one away; the next run of this one goes on without it"
 	case e.exists:
 		return "use one state directory for all commands of the fleet (HEARTBEAT_STATE_DIR; cron and sudo may have another one), or give each fleet directories of its own; the next run of this one makes them its own"
 	}

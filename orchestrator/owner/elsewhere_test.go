@@ -37,6 +37,10 @@ func TestADirectoryNamesItsStore(t *testing.T) {
 		o.Store = s.ID()
 		return o
 	}
+	link := filepath.Join(root, "link")
+	if err := os.Symlink(filepath.Join(root, "state/now"), link); err != nil {
+		t.Fatal(err)
+	}
 	now, beside, newer, far := makes("state/now"), makes("state/beside"), makes("state/newer"), makes("root/far")
 	known := memory.Identities{{Name: "a", Key: "a", Dir: filepath.Join(root, "a")}, {Name: "b", Key: "b~2", Dir: filepath.Join(root, "b")}}
 	with := func(o Origin, change func(*Origin)) Origin { change(&o); return o }
@@ -52,6 +56,9 @@ func TestADirectoryNamesItsStore(t *testing.T) {
 		"one of another version":      {newer, "with another store: that in " + `"` + newer.StateDir},
 		"another state directory":     {far, "with another store: that in " + `"` + far.StateDir},
 		"one beside, of another id":   {with(beside, func(o *Origin) { o.Store = "x" }), "that cannot be found"},
+		"a copy of this store":        {with(now, func(o *Origin) { o.StateDir = far.StateDir }), "with a copy of the fleet's store, or that is one: that in " + `"` + far.StateDir},
+		"this one, moved since":       {with(now, func(o *Origin) { o.StateDir = "/nowhere" }), ""},
+		"this one by a link":          {with(now, func(o *Origin) { o.StateDir = link }), ""},
 		"this one, when it was lost":  {with(now, func(o *Origin) { o.Store = "x" }), "that is not in " + `"` + now.StateDir},
 		"none":                        {with(beside, func(o *Origin) { o.StateDir = "/nowhere" }), "that cannot be found"},
 		"a word for a shell":          {with(beside, func(o *Origin) { o.StateDir = "x; rm -rf ~" }), "that cannot be found"},

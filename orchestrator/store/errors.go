@@ -197,6 +197,28 @@ func (e *DamagedError) Hint() string {
 	return "heartbeat stop; then restore a backup: heartbeat restore FILE"
 }
 
+// ClonedError means that another machine has written a store last: it was cloned, or its disk
+// was moved.
+type ClonedError struct{ path string }
+
+// cloned is nil where a store's last machine is this one, or one of the two has no id.
+func cloned(path, machine string) *ClonedError {
+	if here := machineID(); here == "" || machine == "" || machine == here {
+		return nil
+	}
+	return &ClonedError{path}
+}
+
+// Error says which store it is.
+func (e *ClonedError) Error() string {
+	return fmt.Sprintf("another machine has written the store %q last", e.path)
+}
+
+// Hint says what follows.
+func (e *ClonedError) Hint() string {
+	return "if the other machine still has the fleet, let one of the two run it: each gives its agents what waits, and fires what is due; the next run here makes the store its own"
+}
+
 // code is SQLite's result code of an error (sqlite.org/rescode.html), or 0.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -231,6 +253,7 @@ func (*BusyError) kind() Kind     { return Locked }
 func (*ReadOnlyError) kind() Kind { return ReadOnly }
 func (*DiskError) kind() Kind     { return Disk }
 func (*DamagedError) kind() Kind  { return Damaged }
+func (*ClonedError) kind() Kind   { return Cloned }
 
 // classify gives an error of SQLite its type. One that has one already keeps it.
 func classify(path string, err error) error {

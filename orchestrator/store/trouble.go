@@ -25,6 +25,7 @@ const (
 	Full     Kind = "full"      // no space is left
 	Reserve  Kind = "reserve"   // no space is left but what was kept free for that
 	Locked   Kind = "locked"    // another process writes it
+	Cloned   Kind = "cloned"    // another machine has written it last
 	Long     Kind = "log"       // its log only grows, because somebody reads without end
 	Owed     Kind = "owed"      // it refuses a fact that the run knows
 )
@@ -69,11 +70,17 @@ func examine(ctx context.Context, dir string) error {
 	r, err := OpenReader(ctx, dir)
 	switch {
 	case errors.Is(err, ErrNone):
-		return gone(dir)
+		return errors.Join(gone(dir), mayHold(dir))
 	case err != nil:
 		return err
 	case isReadOnly(dir):
 		err = &ReadOnlyError{cause{r.path, errReadOnly}}
+	default:
+		machine := ""
+		err = r.Read(ctx, func(v *View) error { _, err := v.One(`SELECT machine FROM store`, nil, &machine); return err })
+		if other := cloned(r.path, machine); err == nil && other != nil {
+			err = other
+		}
 	}
 	return errors.Join(err, r.Close())
 }

@@ -378,25 +378,15 @@ func TestWhatIsWrongAtRest(t *testing.T) {
 		"a folder":                 {func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o700)) }, Refused},
 		"others may write":         {func(p string) error { return os.Chmod(p, 0o666) }, Refused},
 		"its log is a folder":      {func(p string) error { return os.Mkdir(p+"-wal", 0o700) }, Disk},
-		"newer tables": {func(p string) error {
-			pool, err := sql.Open("sqlite", dsn(p, "rw"))
-			if err == nil {
-				_, err = pool.Exec(`UPDATE store SET version = 10000`)
-				err = errors.Join(err, pool.Close())
-			}
-			return err
-		}, Newer},
-		"older tables": {func(p string) error {
-			pool, err := sql.Open("sqlite", dsn(p, "rw"))
-			if err == nil {
-				_, err = pool.Exec(`UPDATE store SET version = 1`)
-				err = errors.Join(err, pool.Close())
-			}
-			return err
-		}, ""},
+		"newer tables":             {says("version = 10000"), Newer},
+		"older tables":             {says("version = 1"), ""},
+		"another machine's":        {says("machine = 'another'"), Cloned},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
+			if c.kind == Cloned && machineID() == "" {
+				t.Skip("this machine has no id")
+			}
 			dir, _ := fresh(t)
 			if err := c.harm(filepath.Join(dir, Name)); err != nil {
 				t.Fatal(err)
@@ -406,6 +396,42 @@ func TestWhatIsWrongAtRest(t *testing.T) {
 				t.Errorf("found %+v, want %q", found, c.kind)
 			}
 		})
+	}
+}
+
+// says has the table "store" say something else.
+func says(what string) func(path string) error {
+	return func(path string) error {
+		pool, err := sql.Open("sqlite", dsn(path, "rw"))
+		if err == nil {
+			_, err = pool.Exec(`UPDATE store SET ` + what)
+			err = errors.Join(err, pool.Close())
+		}
+		return err
+	}
+}
+
+// TestAClonedMachineIsToldOnce: the next writer makes the store this machine's.
+func TestAClonedMachineIsToldOnce(t *testing.T) {
+	t.Parallel()
+	if machineID() == "" {
+		t.Skip("this machine has no id")
+	}
+	dir, l := fresh(t)
+	if err := says("machine = 'another'")(filepath.Join(dir, Name)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{true, false} {
+		s := opened(t, l)
+		if is := s.Found().Cloned != nil; is != want {
+			t.Errorf("it is cloned: %v, want %v", is, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := Examine(t.Context(), dir, time.Now()); len(found) > 0 {
+		t.Errorf("%+v", found)
 	}
 }
 

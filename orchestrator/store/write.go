@@ -40,9 +40,10 @@ type Found struct {
 	// Unclean is true if its last writer did not close it: it was killed, or the machine
 	// stopped. Nothing that was answered is lost by that; Check is worth its time.
 	Unclean bool
-	// Moved is true if it is not the file that was last written, or on another machine:
-	// it was copied, restored, or the machine was cloned.
+	// Moved is true if it is not the file that was last written: it was copied, or restored.
 	Moved bool
+	// Cloned is not nil if another machine has written it last.
+	Cloned *ClonedError
 }
 
 type request struct {
@@ -94,7 +95,7 @@ func (s *Store) begin(c *Change) error {
 		return err
 	}
 	here := machineID()
-	s.found = Found{Unclean: clean == 0, Moved: inode != 0 && (inode != s.file.inode || born != s.file.born || machine != here)}
+	s.found = Found{Unclean: clean == 0, Moved: inode != 0 && (inode != s.file.inode || born != s.file.born), Cloned: cloned(s.path, machine)}
 	_, err := c.Do(`UPDATE store SET inode = $1, born = $2, machine = $3, clean = 0`, s.file.inode, s.file.born, here)
 	return err
 }
