@@ -1,6 +1,8 @@
 package sources
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,42 @@ func TestBackoff(t *testing.T) {
 		}
 		if got := Backoff(c.failures, s, 300*s, 0.999999); got > c.most || got < c.most-time.Second {
 			t.Errorf("after %d failures at most %v, want %v", c.failures, got, c.most)
+		}
+	}
+}
+
+// TestATemplateIsSmall: each had all functions of its own, 25 MB for 10,000 agents. Those that
+// define others, by the same names, have their own still.
+func TestATemplateIsSmall(t *testing.T) {
+	var all []*Template
+	const n = 200
+	memory := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	was := memory()
+	for i := range n {
+		one, err := ParseCronTemplate(fmt.Sprintf("%d at {{.Label}}", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	if each := (memory() - was) / n; each > 1500 {
+		t.Errorf("a template takes %d bytes", each)
+	}
+	for i := range n {
+		one, err := ParseCronTemplate(fmt.Sprintf(`{{define "x"}}%d{{end}}{{template "x"}} at {{.Label}}`, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	for i, one := range all {
+		if text, err := one.Render(CronData{Label: "noon"}); err != nil || text != fmt.Sprintf("%d at noon", i%n) {
+			t.Errorf("%d: %q, %v", i, text, err)
 		}
 	}
 }
