@@ -22,7 +22,6 @@ var writers = map[string]string{
 	"orchestrator/accounts.go keepAccounts":        owed,
 	"orchestrator/adopt/adopt.go Act":              answered,
 	"orchestrator/adopt/adopt.go takeOnce":         answered,
-	"orchestrator/adopt/series.go Rest":            again,
 	"orchestrator/adopt/usage.go billsOf":          answered,
 	"orchestrator/holds.go follow":                 owed,
 	"orchestrator/journal/journal.go Flush":        again,
