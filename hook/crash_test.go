@@ -169,7 +169,7 @@ func TestKillAtEveryStageLosesNothing(t *testing.T) {
 			}
 			l.env = l.env[:len(l.env)-1]
 			l.locked(func(q *inbox.Held) {
-				_, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: handover.Arrived, Now: time.Now()})
+				_, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Now: time.Now()})
 				if err != nil {
 					t.Fatal(err)
 				}

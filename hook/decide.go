@@ -270,7 +270,7 @@ func decideStop(r *Record, f facts) decision {
 		leave(r, Unattended, f.now)
 		return decision{log: "the session does not continue with entry " + f.flight.DeliveryID}
 	}
-	if handover.ByFile(f.flight) {
+	if f.flight.File != "" {
 		switch {
 		case f.evidence == notLooked:
 			return decision{look: true, patience: client.Claude.Transcript.Behind}

@@ -6,9 +6,11 @@ import (
 
 	"heartbeat/hook/ask"
 	"heartbeat/hook/client"
+	"heartbeat/hook/crashpoint"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/process"
+	"heartbeat/queue"
 )
 
 // goOn does the rest of a Stop: it hands over the next entry, lets the turn end, or
@@ -93,8 +95,30 @@ func (t *tick) offer(entry *inbox.Entry) (a Answer, text string, f *inbox.InFlig
 			a = GaveOn
 		}
 	}
-	text, f, err = handover.Offer(t.Session, t.home, entry, again, o, t.last)
-	return a, text, f, err
+	if entry == nil {
+		if again != nil {
+			o.File = handover.FileFor(t.home, o.Transcript, handover.Whole(again.Given()))
+		}
+		o.TranscriptOffset = handover.TranscriptSize(o.Transcript)
+		_, f, err = t.Reoffer(o)
+	} else {
+		var last *queue.Given
+		if t.last != nil {
+			last = t.last.Given()
+		}
+		o.File = handover.FileFor(t.home, o.Transcript, entry.Prompt)
+		o.TranscriptOffset = handover.NextOffset(o.Transcript, entry.Prompt, last, handover.NextPatience)
+		f, err = t.Session.Offer(entry, o)
+	}
+	if err != nil {
+		return a, "", nil, err
+	}
+	crashpoint.At("offered")
+	if text, err = handover.TextOf(f.Given()); err != nil {
+		_, back := t.TakeBack(f)
+		return a, "", nil, errors.Join(err, back)
+	}
+	return a, text, f, nil
 }
 
 // speak ends a Stop with a text for the next turn. offered is the entry that the

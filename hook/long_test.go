@@ -12,6 +12,7 @@ import (
 	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // keptFiles is how many files of long prompts are kept beside the newest.
@@ -92,12 +93,12 @@ func TestALongPromptIsProvenByWhatNamesIt(t *testing.T) {
 		t.Errorf("the second file ends with %q", got[len(got)-200:])
 	}
 	clienttest.Append(t, l.transcript, clienttest.UserLine(clienttest.Feedback+"[x hook]: "+again.stderr))
-	if f := l.flight(); handover.Arrived(*f) != inbox.Unseen {
-		t.Errorf("nothing has read it, and it has arrived: %v", handover.Arrived(*f))
+	if f := l.flight(); handover.Arrived(f.Given()) != queue.Unseen {
+		t.Errorf("nothing has read it, and it has arrived: %v", handover.Arrived(f.Given()))
 	}
 	clienttest.Append(t, l.transcript, tried("Read", again.stderr, false))
-	if f := l.flight(); handover.Arrived(*f) != inbox.Seen {
-		t.Errorf("it has not arrived: %v", handover.Arrived(*f))
+	if f := l.flight(); handover.Arrived(f.Given()) != queue.Seen {
+		t.Errorf("it has not arrived: %v", handover.Arrived(f.Given()))
 	}
 }
 
@@ -150,7 +151,7 @@ func TestALongPromptThatNobodyReadIsNotDone(t *testing.T) {
 				t.Fatalf("in flight %.500q, ruling %+v", fmt.Sprint(f), r.Ruling)
 			}
 			l.locked(func(h *inbox.Held) {
-				i := inbox.Interruption{Policy: inbox.DeadLetter, MaxAttempts: 1, Counts: true, Arrived: handover.Arrived, Begins: handover.FitsArgument}
+				i := inbox.Interruption{Policy: inbox.DeadLetter, MaxAttempts: 1, Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Begins: func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }}
 				done, again, err := inbox.Orphaned{Held: h}.Recover(i)
 				if err != nil || done != inbox.Requeued || again.Repeats != 0 {
 					t.Errorf("%s, %v, after %d interruptions", done, err, again.Repeats)
@@ -171,8 +172,8 @@ func TestALongPromptThatNobodyCanReadIsGivenUpAtOnce(t *testing.T) {
 		prompt string
 		begins func(inbox.InFlight) bool
 	}{
-		"longer than an argument": {strings.Repeat("x", 120_000), handover.FitsArgument},
-		"changed by the client":   {strings.Repeat("x", client.MostWhole) + "\u200b", handover.FitsArgument},
+		"longer than an argument": {strings.Repeat("x", 120_000), func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }},
+		"changed by the client":   {strings.Repeat("x", client.MostWhole) + "\u200b", func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }},
 		"a kickoff of one's own":  {strings.Repeat("x", client.MostWhole+1), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +181,7 @@ func TestALongPromptThatNobodyCanReadIsGivenUpAtOnce(t *testing.T) {
 			l := begin(t, []string{"one", tt.prompt, "three"})
 			l.fileOf(l.unread())
 			l.locked(func(h *inbox.Held) {
-				i := inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: handover.Arrived, Begins: tt.begins, Cause: "released"}
+				i := inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Begins: tt.begins, Cause: "released"}
 				if done, _, err := (inbox.Orphaned{Held: h}).Recover(i); done != inbox.DeadLettered || err != nil {
 					t.Errorf("%s, %v", done, err)
 				}
@@ -222,7 +223,7 @@ func TestWhatNobodyHasReadBeginsASession(t *testing.T) {
 	l.unread()
 	var first *inbox.Entry
 	l.locked(func(h *inbox.Held) {
-		_, _, err := inbox.Orphaned{Held: h}.Recover(inbox.Interruption{Counts: true, Arrived: handover.Arrived, Begins: handover.FitsArgument})
+		_, _, err := inbox.Orphaned{Held: h}.Recover(inbox.Interruption{Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Begins: func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }})
 		if err == nil {
 			first, err = h.Next()
 		}
@@ -244,7 +245,7 @@ func TestWhatNobodyHasReadBeginsASession(t *testing.T) {
 			_, err = h.Offer(first, inbox.Offering{Via: inbox.ViaKickoff, Session: "S2"})
 		}
 		if err == nil {
-			_, _, err = inbox.Orphaned{Held: h}.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Begins: handover.FitsArgument})
+			_, _, err = inbox.Orphaned{Held: h}.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Begins: func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }})
 		}
 		if err == nil {
 			first, err = h.Next()

@@ -93,7 +93,7 @@ func (t *tick) lastSaid() string {
 	if err != nil || flight == nil {
 		return handover.IdleTick
 	}
-	return handover.PromptFor(flight, flight.Prompt())
+	return handover.PromptFor(flight.Given())
 }
 
 // settles reports whether the entry of this Stop is done only once it is known that

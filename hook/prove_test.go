@@ -241,7 +241,7 @@ func TestAHookEndsWhereTheVerdictStays(t *testing.T) {
 	until(t, "the hook to be gone", func() bool { return l.record().Waiter == Process{} })
 	l.locked(func(q *inbox.Held) {
 		for range 2 {
-			got, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.DeadLetter, Counts: true, Arrived: handover.Arrived, Now: time.Now()})
+			got, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.DeadLetter, Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Now: time.Now()})
 			if got != inbox.LeftChecking || err != nil {
 				t.Fatal(got, err)
 			}

@@ -118,7 +118,7 @@ func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
 					l.locked(func(q *inbox.Held) {
 						var err error
 						outcome, _, err = inbox.Orphaned{Held: q}.Recover(inbox.Interruption{
-							Policy: inbox.DeadLetter, Counts: true, Arrived: handover.Arrived, Passes: func(kind string) bool { return kind == "limit" },
+							Policy: inbox.DeadLetter, Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Passes: func(kind string) bool { return kind == "limit" },
 						})
 						if err != nil {
 							t.Fatal(err)

@@ -42,7 +42,7 @@ func (l *lab) queuedAfresh(prompt string) {
 		if err == nil {
 			f, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "S"})
 		}
-		if err != nil || f.Attempt != 1 || handover.PromptFor(f, e.Prompt) != prompt {
+		if err != nil || f.Attempt != 1 || handover.PromptFor(f.Given()) != prompt {
 			l.t.Errorf("%+v, %v: want %q for the first time", f, err, prompt)
 		}
 	})

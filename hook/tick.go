@@ -11,6 +11,7 @@ import (
 	"heartbeat/hook/handover"
 	"heartbeat/hook/hooklog"
 	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // How long a hook waits for the hook lock. The client waits for us, so a hook that
@@ -188,9 +189,9 @@ func (t *tick) decide() (decision, bool) {
 	}
 	t.exit()
 	evidence := absent
-	if look.Wait(d.patience) == inbox.Seen {
+	if look.Wait(d.patience) == queue.Seen {
 		evidence = present
-		if t.event.Name == client.Stop && handover.ByFile(flight) && !handover.WasRead(flight, t.event.Transcript, d.patience) {
+		if t.event.Name == client.Stop && flight.File != "" && !handover.WasRead(flight.Given(), t.event.Transcript, d.patience) {
 			evidence = unread
 		}
 	}
@@ -246,7 +247,7 @@ func (t *tick) facts(flight *inbox.InFlight) (facts, handover.Proof) {
 	if flight == nil {
 		return f, handover.Proof{}
 	}
-	p := handover.Of(flight).In(t.event.Transcript)
+	p := handover.Of(flight.Given()).In(t.event.Transcript)
 	if p.Asked {
 		f.kickoff = p.Text
 	}

@@ -311,7 +311,7 @@ func (r *rig) asksItself(question string) (stop func()) {
 // notes what it is given.
 func (r *rig) asking(question string, given *[]string) act {
 	return claimsWith(time.Minute, func(f *fakeSession, flight *inbox.InFlight) {
-		*given = append(*given, handover.PromptFor(flight, flight.Prompt()))
+		*given = append(*given, handover.PromptFor(flight.Given()))
 		if flight.Iteration == 1 {
 			if _, err := r.s.AskApproval(r.t.Context(), f.spec.Agent, approval.Request{Question: foreign.Text(question)}); err != nil {
 				r.t.Error(err)

@@ -61,7 +61,7 @@ func TestTheNextSessionIsWarnedOnlyOfWhatMayBeARepeat(t *testing.T) {
 						t.Error(err)
 						return c.outcome
 					}
-					prompts = append(prompts, handover.PromptFor(flight, e.Prompt))
+					prompts = append(prompts, handover.PromptFor(flight.Given()))
 					first := len(prompts) == 1
 					if first && c.state == inbox.Offered {
 						return c.outcome

@@ -232,6 +232,13 @@ type Text struct {
 	Line []byte
 }
 
+// Given is an entry that was handed over, with what its text is made of.
+type Given struct {
+	Entry
+	Text
+	Shown
+}
+
 // Reply is what a session said of an entry when its turn was over.
 type Reply struct {
 	Session   string

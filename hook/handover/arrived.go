@@ -2,7 +2,7 @@ package handover
 
 import (
 	"heartbeat/hook/client"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // Arrived looks once in the client's transcript for the hand-over of an entry that
@@ -10,11 +10,11 @@ import (
 // removed or killed in the middle of a turn could not record it. If in doubt, it
 // does not say Seen: a client that was killed may not have written everything. Of an
 // entry that was handed over by a file it says Seen if a tool has read that.
-func Arrived(f inbox.InFlight) inbox.Arrival {
-	p := Of(&f)
-	shows, byFile := p.shows, ByFile(&f)
+func Arrived(g *queue.Given) queue.Arrival {
+	p := Of(g)
+	shows, byFile := p.shows, ByFile(g)
 	if byFile {
-		r := newReader(&f)
+		r := newReader(g)
 		shows = r.reads
 	}
 	var seen, called bool // called since it was seen, or at all if it was not
@@ -31,23 +31,24 @@ func Arrived(f inbox.InFlight) inbox.Arrival {
 	})
 	seen = seen && !kept
 	switch {
-	case called && (seen || f.State == inbox.Taken && !byFile): // who has not read it cannot have worked on it
-		return inbox.Worked
+	case called && (seen || g.State == queue.Taken && !byFile): // who has not read it cannot have worked on it
+		return queue.Worked
 	case seen:
-		return inbox.Seen
+		return queue.Seen
 	case err != nil:
-		return inbox.Unknown
+		return queue.Unknown
 	}
-	return inbox.Unseen
+	return queue.Unseen
 }
 
 // ArrivedIn is Arrived for sessions whose client keeps its conversations in
 // configDir: it also finds the transcript of a session that began with the entry.
-func ArrivedIn(configDir string) func(inbox.InFlight) inbox.Arrival {
-	return func(f inbox.InFlight) inbox.Arrival {
-		if f.Transcript == "" && f.Via == inbox.ViaKickoff {
-			f.Transcript, _ = FindTranscript(configDir, f.Session) // without one nothing is known
+func ArrivedIn(configDir string) func(*queue.Given) queue.Arrival {
+	return func(g *queue.Given) queue.Arrival {
+		found := *g
+		if h := &found.Handover; h.Transcript == "" && h.Via == queue.ViaKickoff {
+			h.Transcript, _ = FindTranscript(configDir, h.Session) // without one nothing is known
 		}
-		return Arrived(f)
+		return Arrived(&found)
 	}
 }

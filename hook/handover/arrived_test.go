@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"heartbeat/hook/client/clienttest"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // TestATranscriptTellsThatAToolWasCalled where no hook has: an entry whose tool
@@ -28,26 +28,26 @@ func TestATranscriptTellsThatAToolWasCalled(t *testing.T) {
 	)
 	for name, tt := range map[string]struct {
 		lines string
-		state inbox.State
-		via   inbox.Via
-		want  inbox.Arrival
+		state queue.State
+		via   queue.Via
+		want  queue.Arrival
 	}{
-		"handed over, a tool":                {handed + says + tool, inbox.Offered, inbox.ViaStop, inbox.Worked},
-		"handed over, none":                  {handed + says, inbox.Offered, inbox.ViaStop, inbox.Seen},
-		"handed over, a subagent's":          {handed + subagents, inbox.Offered, inbox.ViaStop, inbox.Seen},
-		"handed over, one in a text":         {handed + quoted + says, inbox.Offered, inbox.ViaStop, inbox.Seen},
-		"the one before used a tool":         {tool + handed + says, inbox.Taken, inbox.ViaStop, inbox.Seen},
-		"handed over, and stopped there":     {handed + stopped, inbox.Offered, inbox.ViaStop, inbox.Unseen},
-		"stopped there, and then answered":   {handed + stopped + says, inbox.Offered, inbox.ViaStop, inbox.Seen},
-		"stopped there, and then worked":     {handed + stopped + tool, inbox.Offered, inbox.ViaStop, inbox.Worked},
-		"the one before stopped there":       {stopped + handed + says, inbox.Offered, inbox.ViaStop, inbox.Seen},
-		"a tool, and no hand-over":           {tool, inbox.Offered, inbox.ViaStop, inbox.Unseen},
-		"taken, a tool, and no hand-over":    {tool, inbox.Taken, inbox.ViaStop, inbox.Worked},
-		"begun with, a tool":                 {kickoff + tool, inbox.Offered, inbox.ViaKickoff, inbox.Worked},
-		"begun with and taken, a tool":       {kickoff + tool, inbox.Taken, inbox.ViaKickoff, inbox.Worked},
-		"begun with, none":                   {kickoff + says, inbox.Taken, inbox.ViaKickoff, inbox.Seen},
-		"begun with, the tool is cut off":    {kickoff + strings.TrimSuffix(tool, "\n"), inbox.Taken, inbox.ViaKickoff, inbox.Seen},
-		"begun with, and nothing is written": {"", inbox.Offered, inbox.ViaKickoff, inbox.Unseen},
+		"handed over, a tool":                {handed + says + tool, queue.Offered, queue.ViaStop, queue.Worked},
+		"handed over, none":                  {handed + says, queue.Offered, queue.ViaStop, queue.Seen},
+		"handed over, a subagent's":          {handed + subagents, queue.Offered, queue.ViaStop, queue.Seen},
+		"handed over, one in a text":         {handed + quoted + says, queue.Offered, queue.ViaStop, queue.Seen},
+		"the one before used a tool":         {tool + handed + says, queue.Taken, queue.ViaStop, queue.Seen},
+		"handed over, and stopped there":     {handed + stopped, queue.Offered, queue.ViaStop, queue.Unseen},
+		"stopped there, and then answered":   {handed + stopped + says, queue.Offered, queue.ViaStop, queue.Seen},
+		"stopped there, and then worked":     {handed + stopped + tool, queue.Offered, queue.ViaStop, queue.Worked},
+		"the one before stopped there":       {stopped + handed + says, queue.Offered, queue.ViaStop, queue.Seen},
+		"a tool, and no hand-over":           {tool, queue.Offered, queue.ViaStop, queue.Unseen},
+		"taken, a tool, and no hand-over":    {tool, queue.Taken, queue.ViaStop, queue.Worked},
+		"begun with, a tool":                 {kickoff + tool, queue.Offered, queue.ViaKickoff, queue.Worked},
+		"begun with and taken, a tool":       {kickoff + tool, queue.Taken, queue.ViaKickoff, queue.Worked},
+		"begun with, none":                   {kickoff + says, queue.Taken, queue.ViaKickoff, queue.Seen},
+		"begun with, the tool is cut off":    {kickoff + strings.TrimSuffix(tool, "\n"), queue.Taken, queue.ViaKickoff, queue.Seen},
+		"begun with, and nothing is written": {"", queue.Offered, queue.ViaKickoff, queue.Unseen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,14 +57,15 @@ func TestATranscriptTellsThatAToolWasCalled(t *testing.T) {
 				t.Fatal(err)
 			}
 			clienttest.Append(t, path, tt.lines)
-			f := inbox.InFlight{State: tt.state, Offering: inbox.Offering{Via: tt.via, Session: "S"}, RawLine: "do it", Tries: inbox.Tries{Attempt: 1}}
-			if tt.via == inbox.ViaStop {
-				f.Transcript = path
+			g := given("do it", tt.via)
+			g.State, g.Handover.Session = tt.state, "S"
+			if tt.via == queue.ViaStop {
+				g.Handover.Transcript = path
 			}
-			if got := ArrivedIn(dir)(f); got != tt.want {
+			if got := ArrivedIn(dir)(g); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
-			if f.Session = "another"; tt.via == inbox.ViaKickoff && ArrivedIn(dir)(f) != inbox.Unknown {
+			if g.Handover.Session = "another"; tt.via == queue.ViaKickoff && ArrivedIn(dir)(g) != queue.Unknown {
 				t.Error("something is known of a session without a transcript")
 			}
 		})

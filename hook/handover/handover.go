@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // GoOnPrompt is the prompt argument of a session that continues, in the same
@@ -33,40 +33,41 @@ func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + tex
 
 // PromptFor is the text of an entry as our session gets it: Whole, or where to find
 // that.
-func PromptFor(f *inbox.InFlight, prompt string) string {
-	if f.File == "" {
-		return Whole(f, prompt)
+func PromptFor(g *queue.Given) string {
+	if !ByFile(g) {
+		return Whole(g)
 	}
 	return fmt.Sprintf("The next task is too long to be handed over itself. It is in the file %q, which has %d bytes. "+
-		"Read all of that file, in parts where it has to be, and do what it says as if it stood here.", f.File, len(Whole(f, prompt)))
+		"Read all of that file, in parts where it has to be, and do what it says as if it stood here.", g.Handover.File, len(Whole(g)))
 }
 
 // Whole is the text of an entry: verbatim, below what its check has found if it is a
 // later iteration, with a footer that warns of a repeat if a session may have worked on
 // it before and repeats are marked.
-func Whole(f *inbox.InFlight, prompt string) string {
-	if f.Iteration > 1 {
-		prompt = missing(f) + prompt
+func Whole(g *queue.Given) string {
+	prompt := g.Prompt
+	if g.Iteration > 1 {
+		prompt = missing(g) + prompt
 	}
-	if !f.Repeat() || f.Unmarked {
+	if !g.IsRepeat() || g.Handover.Unmarked {
 		return prompt
 	}
 	return fmt.Sprintf("%s\n\n[heartbeat: attempt %d of this entry; an earlier one was interrupted. "+
-		"Check what is already done before acting.]", prompt, f.Attempt)
+		"Check what is already done before acting.]", prompt, g.Attempt)
 }
 
 // missing says which iteration an entry is in, and why it is not done.
-func missing(f *inbox.InFlight) string {
-	number := strconv.Itoa(f.Iteration)
-	if f.Most > 0 {
-		number += " of " + strconv.Itoa(f.Most)
+func missing(g *queue.Given) string {
+	number := strconv.Itoa(g.Iteration)
+	if g.Most > 0 {
+		number += " of " + strconv.Itoa(g.Most)
 	}
 	said := "It is not proven to be done, and its check said nothing.]"
 	switch {
-	case f.Answers != "":
-		said = "You have asked people, and this is what they say:]\n\n" + f.Answers
-	case f.Output != "":
-		said = "It is not proven to be done. What its check said last:]\n\n" + f.Output
+	case g.Answers != "":
+		said = "You have asked people, and this is what they say:]\n\n" + g.Answers
+	case g.Output != "":
+		said = "It is not proven to be done. What its check said last:]\n\n" + g.Output
 	}
 	return "[heartbeat: iteration " + number + " of this entry. " + said + "\n\n[heartbeat: the entry:]\n\n"
 }
@@ -82,12 +83,13 @@ type Proof struct {
 }
 
 // Of returns the proof for an entry that was handed over.
-func Of(f *inbox.InFlight) Proof {
-	p := Proof{Path: f.Transcript, Offset: f.TranscriptOffset, Asked: f.Via != inbox.ViaStop, Text: PromptFor(f, f.Prompt())}
-	switch f.Via {
-	case inbox.ViaKickoff:
+func Of(g *queue.Given) Proof {
+	h := g.Handover
+	p := Proof{Path: h.Transcript, Offset: h.Offset, Asked: h.Via != queue.ViaStop, Text: PromptFor(g)}
+	switch h.Via {
+	case queue.ViaKickoff:
 		p.Text = KickoffPrompt(p.Text)
-	case inbox.ViaResume:
+	case queue.ViaResume:
 		p.Text = GoOnPrompt
 	}
 	return p
@@ -95,11 +97,11 @@ func Of(f *inbox.InFlight) Proof {
 
 // ByFile reports whether a session was handed over no more of an entry than the name of a
 // file that has it.
-func ByFile(f *inbox.InFlight) bool { return f.File != "" }
+func ByFile(g *queue.Given) bool { return g.Handover.File != "" }
 
 // FitsArgument reports whether a session can be started with an entry as its first prompt,
 // which needs no file.
-func FitsArgument(f inbox.InFlight) bool { return client.Claude.Carries(Whole(&f, f.Prompt())) }
+func FitsArgument(g *queue.Given) bool { return client.Claude.Carries(Whole(g)) }
 
 // In returns the proof in a transcript, if the entry's record names none.
 func (p Proof) In(transcript string) Proof {
@@ -115,11 +117,11 @@ const nothingProves = math.MaxInt64
 const LookAgain = 20 * time.Millisecond
 
 // Wait looks until the transcript holds the hand-over or patience is over.
-func (p Proof) Wait(patience time.Duration) inbox.Arrival {
+func (p Proof) Wait(patience time.Duration) queue.Arrival {
 	deadline := time.Now().Add(patience)
 	for {
 		arrived, next := p.look()
-		if arrived == inbox.Seen || !time.Now().Add(LookAgain).Before(deadline) {
+		if arrived == queue.Seen || !time.Now().Add(LookAgain).Before(deadline) {
 			return arrived
 		}
 		p.Offset = next
@@ -129,16 +131,16 @@ func (p Proof) Wait(patience time.Duration) inbox.Arrival {
 
 // look reads the complete lines from the offset on. It returns where the next look
 // continues.
-func (p Proof) look() (arrived inbox.Arrival, next int64) {
-	arrived, next = inbox.Unseen, p.Offset
+func (p Proof) look() (arrived queue.Arrival, next int64) {
+	arrived, next = queue.Unseen, p.Offset
 	err := eachLine(p.Path, p.Offset, func(line []byte, end int64) bool {
 		if next = end; p.shows(line) {
-			arrived = inbox.Seen
+			arrived = queue.Seen
 		}
-		return arrived != inbox.Seen
+		return arrived != queue.Seen
 	})
 	if err != nil {
-		return inbox.Unknown, next
+		return queue.Unknown, next
 	}
 	return arrived, next
 }
@@ -184,13 +186,13 @@ func speaks(line []byte) bool {
 	return slices.ContainsFunc(words, func(text string) bool { return strings.TrimSpace(text) != "" })
 }
 
-// NextOffset is TranscriptSize for a prompt that follows a hand-over of the same
-// client. An equal one before it may not be written yet, and would prove this one:
-// NextOffset waits for it, at most this long.
-func NextOffset(path, prompt string, before *inbox.InFlight, patience time.Duration) int64 {
-	if before != nil && before.Via == inbox.ViaStop && before.Prompt() == prompt && before.TranscriptOffset != nothingProves {
+// NextOffset is where the transcript would show a prompt that follows a hand-over of the same
+// client. An equal one before it may not be written yet, and would prove this one: NextOffset
+// waits for it, at most this long.
+func NextOffset(path, prompt string, before *queue.Given, patience time.Duration) int64 {
+	if before != nil && before.Handover.Via == queue.ViaStop && before.Prompt == prompt && before.Handover.Offset != nothingProves {
 		p := Of(before).In(path)
-		if p.Path == path && p.Wait(patience) != inbox.Seen {
+		if p.Path == path && p.Wait(patience) != queue.Seen {
 			return nothingProves
 		}
 	}

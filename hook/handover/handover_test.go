@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"heartbeat/hook/client/clienttest"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/testbed"
+	"heartbeat/queue"
 )
 
 // recorded is a transcript as 2.1.329 wrote it: a kick-off with a tag, two
@@ -44,7 +44,7 @@ func TestLookFindsWhatTheClientWrote(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.h.Path = recorded
-			if got, _ := c.h.look(); (got == inbox.Seen) != c.want || got == inbox.Unknown {
+			if got, _ := c.h.look(); (got == queue.Seen) != c.want || got == queue.Unknown {
 				t.Errorf("found: %v, want %v", got, c.want)
 			}
 		})
@@ -54,34 +54,34 @@ func TestLookFindsWhatTheClientWrote(t *testing.T) {
 // TestAnIterationSaysWhatIsMissing, and its record alone proves that it arrived.
 func TestAnIterationSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	f := &inbox.InFlight{RawLine: "mend it", Tries: inbox.Tries{Attempt: 1}, Offering: inbox.Offering{Via: inbox.ViaStop}}
+	f := given("mend it", queue.ViaStop)
 	f.Iteration = 1
-	if got := PromptFor(f, f.Prompt()); got != "mend it" {
+	if got := PromptFor(f); got != "mend it" {
 		t.Errorf("the first one: %q", got)
 	}
 	f.Iteration, f.Output = 2, "--- FAIL: TestA <b>\n\tx"
 	text := "[heartbeat: iteration 2 of this entry. It is not proven to be done. What its check said last:]\n\n" +
 		f.Output + "\n\n[heartbeat: the entry:]\n\nmend it"
-	if got := PromptFor(f, f.Prompt()); got != text {
+	if got := PromptFor(f); got != text {
 		t.Errorf("%q", got)
 	}
-	f.Transcript = clienttest.Transcript(t, clienttest.UserLine(clienttest.Feedback+"[x hook]: "+text))
-	if got := Arrived(*f); got != inbox.Seen {
+	f.Handover.Transcript = clienttest.Transcript(t, clienttest.UserLine(clienttest.Feedback+"[x hook]: "+text))
+	if got := Arrived(f); got != queue.Seen {
 		t.Errorf("by a Stop hook: %v", got)
 	}
 	other := *f
 	other.Iteration = 3
-	if got := Arrived(other); got != inbox.Unseen {
+	if got := Arrived(&other); got != queue.Unseen {
 		t.Errorf("another iteration: %v", got)
 	}
-	f.Via, f.Most, f.Output, f.Attempt = inbox.ViaKickoff, 10, "", 2
+	f.Handover.Via, f.Most, f.Output, f.Attempt = queue.ViaKickoff, 10, "", 2
 	text = Of(f).Text
 	if !strings.HasPrefix(text, KickoffPrompt("[heartbeat: iteration 2 of 10 of this entry. It is not proven to be done, and its check said nothing.]")) ||
 		!strings.Contains(text, "mend it\n\n[heartbeat: attempt 2 of this entry;") {
 		t.Errorf("%q", text)
 	}
-	f.Transcript = clienttest.Transcript(t, clienttest.UserLine(text))
-	if got := Arrived(*f); got != inbox.Seen {
+	f.Handover.Transcript = clienttest.Transcript(t, clienttest.UserLine(text))
+	if got := Arrived(f); got != queue.Seen {
 		t.Errorf("at the start: %v", got)
 	}
 }
@@ -109,7 +109,7 @@ func TestLookSurvivesAnyTranscript(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, next := Proof{Path: path, Text: "go"}.look()
-			if (got == inbox.Seen) != c.want || got == inbox.Unknown || next > int64(len(c.content)) {
+			if (got == queue.Seen) != c.want || got == queue.Unknown || next > int64(len(c.content)) {
 				t.Errorf("found: %v, next look at %d; want %v", got, next, c.want)
 			}
 		})
@@ -131,7 +131,7 @@ func TestLookOpensNothingButAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"", fifo, link, dir, filepath.Join(dir, "none")} {
-		if got, _ := (Proof{Path: path, Asked: true, Text: KickoffPrompt("first entry")}).look(); got != inbox.Unknown {
+		if got, _ := (Proof{Path: path, Asked: true, Text: KickoffPrompt("first entry")}).look(); got != queue.Unknown {
 			t.Errorf("%q was read", path)
 		}
 	}
@@ -158,12 +158,20 @@ func TestWaitForWhatIsWrittenBehind(t *testing.T) {
 	})
 	defer timer.Stop()
 	h := Proof{Path: path, Text: "go"}
-	if h.Wait(testbed.Patience) != inbox.Seen {
+	if h.Wait(testbed.Patience) != queue.Seen {
 		t.Error("not found")
 	}
 	h.Text = "other"
 	begin := time.Now()
-	if h.Wait(60*time.Millisecond) == inbox.Seen || time.Since(begin) > testbed.Patience {
+	if h.Wait(60*time.Millisecond) == queue.Seen || time.Since(begin) > testbed.Patience {
 		t.Errorf("found, or gave up late: %s", time.Since(begin))
+	}
+}
+
+// given is a prompt's first attempt.
+func given(prompt string, via queue.Via) *queue.Given {
+	return &queue.Given{
+		Entry: queue.Entry{Delivery: "d", Tries: queue.Tries{Attempt: 1}, Handover: queue.Handover{Via: via}},
+		Text:  queue.Text{Prompt: prompt},
 	}
 }

@@ -4,16 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"heartbeat/hook/client"
-	"heartbeat/hook/crashpoint"
 	"heartbeat/hook/durable"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // The files in which prompts are handed over that the client would cut are named
@@ -31,65 +29,34 @@ func NeedsFile(transcript, text string) bool {
 	return client.Claude.Hooks.Cuts("", text) && client.Claude.Hooks.Cuts(VersionOf(transcript), text)
 }
 
-// longFile names a new file for a text that needs one, or returns "".
-func longFile(home, transcript, text string) string {
+// FileFor names a new file in home for a text that needs one, or returns "".
+func FileFor(home, transcript, text string) string {
 	if !NeedsFile(transcript, text) {
 		return ""
 	}
 	return filepath.Join(home, longPrefix+time.Now().UTC().Format(longTime)+longSuffix)
 }
 
-// NextPatience is how long Offer waits for the transcript to show the entry before: the hook
-// lock is held meanwhile. Tests shorten it.
+// NextPatience is how long who hands over waits for the transcript to show the entry before
+// (NextOffset). Tests shorten it.
 var NextPatience = time.Second
 
-// Offerer records what is handed over: the holder of a queue, or of a session's.
-type Offerer interface {
-	Offer(*inbox.Entry, inbox.Offering) (*inbox.InFlight, error)
-	Reoffer(inbox.Offering) (*inbox.Entry, *inbox.InFlight, error)
-	TakeBack(*inbox.InFlight) (bool, error)
-}
-
-// Offer records an entry as offered by a Stop hook or, without one, what is in flight as
-// offered again, and returns the text by which it is handed over. A file that this names is
-// in home. last was in flight before.
-func Offer(h Offerer, home string, e *inbox.Entry, again *inbox.InFlight, o inbox.Offering, last *inbox.InFlight) (text string, f *inbox.InFlight, err error) {
-	if e == nil {
-		if again != nil {
-			o.File = longFile(home, o.Transcript, Whole(again, again.Prompt()))
-		}
-		o.TranscriptOffset = TranscriptSize(o.Transcript)
-		e, f, err = h.Reoffer(o)
-	} else {
-		o.File = longFile(home, o.Transcript, e.Prompt)
-		o.TranscriptOffset = NextOffset(o.Transcript, e.Prompt, last, NextPatience)
-		f, err = h.Offer(e, o)
-	}
-	if err != nil {
-		return "", nil, err
-	}
-	crashpoint.At("offered")
-	text, err = wording(h, f, e.Prompt)
-	return text, f, err
-}
-
-// wording returns the text by which an entry that was offered is handed over. A file
-// that it names is on disk then; where that cannot be, the offer is taken back.
-func wording(h Offerer, f *inbox.InFlight, prompt string) (string, error) {
-	text := PromptFor(f, prompt)
-	if f.File == "" {
+// TextOf returns the text by which an entry is handed over. A file that it names is on disk then.
+func TextOf(g *queue.Given) (string, error) {
+	text := PromptFor(g)
+	if !ByFile(g) {
 		return text, nil
 	}
-	err := durable.Within(filepath.Dir(filepath.Dir(f.File)), filepath.Dir(f.File), func(folder *durable.Folder) error {
-		err := folder.Replace(filepath.Base(f.File), []byte(Whole(f, prompt)))
+	file := g.Handover.File
+	err := durable.Within(filepath.Dir(filepath.Dir(file)), filepath.Dir(file), func(folder *durable.Folder) error {
+		err := folder.Replace(filepath.Base(file), []byte(Whole(g)))
 		if err == nil {
-			thinLong(folder, filepath.Base(f.File))
+			thinLong(folder, filepath.Base(file))
 		}
 		return err
 	})
 	if err != nil {
-		_, back := h.TakeBack(f)
-		return "", errors.Join(fmt.Errorf("cannot hand over entry %s by a file: %w", f.DeliveryID, err), back)
+		return "", fmt.Errorf("cannot hand over entry %s by a file: %w", g.Delivery, err)
 	}
 	return text, nil
 }
@@ -122,21 +89,17 @@ const (
 	tryRoom = 256 << 10
 )
 
-// Unhandable returns why a session could not hand over what it would begin with, or nil:
-// the client cuts it, and the file by which it gets there cannot be written.
-func Unhandable(p inbox.Place) error {
-	if !mayHoldLong(p.Inbox) {
+// Unhandable returns why a session could not hand over the text that it would begin with, or nil:
+// the client cuts it, and the file in home by which it gets there cannot be written.
+func Unhandable(home, text string) error {
+	if client.Claude.Carries(text) || !client.Claude.Hooks.Cuts("", text) {
 		return nil
-	}
-	text, err := firstText(p)
-	if err != nil || client.Claude.Carries(text) || !client.Claude.Hooks.Cuts("", text) {
-		return nil // what else is wrong with the queue is said elsewhere
 	}
 	what, err := trial(text)
 	if err != nil {
 		return err
 	}
-	return durable.Within(filepath.Dir(p.Home), p.Home, func(folder *durable.Folder) error {
+	return durable.Within(filepath.Dir(home), home, func(folder *durable.Folder) error {
 		err := folder.Put(longTry, what)
 		return errors.Join(err, folder.Remove(longTry))
 	})
@@ -148,38 +111,4 @@ func Unhandable(p inbox.Place) error {
 func trial(text string) ([]byte, error) {
 	asJSON, err := json.Marshal(text)
 	return slices.Concat([]byte(text), asJSON, asJSON, make([]byte, tryRoom)), err
-}
-
-// mayHoldLong reports whether a queue's files are so large that a long prompt may be in
-// them.
-func mayHoldLong(path string) bool {
-	return slices.ContainsFunc([]string{path, inbox.Urgent(path)}, func(name string) bool {
-		info, err := os.Lstat(name)
-		return err == nil && (info.Size() > client.MostWhole || !info.Mode().IsRegular())
-	})
-}
-
-// firstText is what a session that starts now is handed over first; "" for nothing.
-func firstText(p inbox.Place) (string, error) {
-	q, err := inbox.Open(p)
-	if err != nil {
-		return "", err
-	}
-	defer q.Close()
-	f, err := q.Peek()
-	if err != nil || f != nil {
-		return wholeOf(f), err
-	}
-	next, err := q.List(1)
-	if len(next) == 0 || err != nil {
-		return "", err
-	}
-	return next[0].Prompt, nil
-}
-
-func wholeOf(f *inbox.InFlight) string {
-	if f == nil {
-		return ""
-	}
-	return Whole(f, f.Prompt())
 }

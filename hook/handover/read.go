@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // reader follows, line by line, whether a session has read the file in which it was handed
@@ -18,7 +18,7 @@ type reader struct {
 	asked []string // the calls that name it
 }
 
-func newReader(f *inbox.InFlight) reader { return reader{name: filepath.Base(f.File)} }
+func newReader(g *queue.Given) reader { return reader{name: filepath.Base(g.Handover.File)} }
 
 // reads reports whether a line of the transcript shows it.
 func (r *reader) reads(line []byte) bool {
@@ -28,12 +28,12 @@ func (r *reader) reads(line []byte) bool {
 
 // WasRead looks until a transcript shows that the session has read the file in which an entry
 // was handed over, or patience is over. Without a name in the record it is this transcript.
-func WasRead(f *inbox.InFlight, transcript string, patience time.Duration) bool {
-	tape := Tape{Path: cmp.Or(f.Transcript, transcript), Offset: f.TranscriptOffset}
-	if f.Via == inbox.ViaResume { // it may have been read before the interruption
+func WasRead(g *queue.Given, transcript string, patience time.Duration) bool {
+	tape := Tape{Path: cmp.Or(g.Handover.Transcript, transcript), Offset: g.Handover.Offset}
+	if g.Handover.Via == queue.ViaResume { // it may have been read before the interruption
 		tape.Offset = 0
 	}
-	r, read := newReader(f), false
+	r, read := newReader(g), false
 	for deadline := time.Now().Add(patience); ; time.Sleep(LookAgain) {
 		tape.Read(func(line []byte) { read = r.reads(line) || read })
 		if read || !time.Now().Add(LookAgain).Before(deadline) {

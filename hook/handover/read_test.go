@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/fakeapi"
 	"heartbeat/internal/simulate/script"
+	"heartbeat/queue"
 )
 
 // TestModelsKnowHowATaskIsHandedOverByAFile: of the stand-in and of the fake API, in the
@@ -18,7 +18,7 @@ func TestModelsKnowHowATaskIsHandedOverByAFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte("the task"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := PromptFor(&inbox.InFlight{Offering: inbox.Offering{Via: inbox.ViaStop, File: file}}, "the task")
+	text := PromptFor(&queue.Given{Entry: queue.Entry{Handover: queue.Handover{Via: queue.ViaStop, File: file}}, Text: queue.Text{Prompt: "the task"}})
 	if got := script.TaskFile("Stop hook feedback:\n[x]: " + text); got != file {
 		t.Errorf("the stand-in reads %q", got)
 	}

@@ -194,7 +194,7 @@ func (o *old) queuedAfresh(prompt string) {
 		if err == nil {
 			f, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "S"})
 		}
-		if err != nil || f.Attempt != 1 || handover.PromptFor(f, e.Prompt) != prompt {
+		if err != nil || f.Attempt != 1 || handover.PromptFor(f.Given()) != prompt {
 			o.t.Errorf("%+v, %v: want %q for the first time", f, err, prompt)
 		}
 	})

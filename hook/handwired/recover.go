@@ -45,7 +45,8 @@ func recoverQueue(o options, say func(string)) (outcome inbox.Outcome, flight *i
 	err = inbox.HoldOrphaned(ctx, inbox.Place{Inbox: o.inbox}, false, func(q inbox.Orphaned) (err error) {
 		outcome, flight, err = q.Recover(inbox.Interruption{
 			Policy: o.onOrphan, MaxAttempts: o.maxAttempts, Counts: true,
-			Arrived: handover.Arrived, Begins: handover.FitsArgument, Now: time.Now(),
+			Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) },
+			Begins:  func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }, Now: time.Now(),
 		})
 		for _, note := range q.Notes() {
 			say(note)

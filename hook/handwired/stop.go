@@ -22,6 +22,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/process"
 	"heartbeat/hook/wake"
+	"heartbeat/queue"
 )
 
 // payloadPatience is how long the hand-wired hook waits for a payload.
@@ -275,7 +276,7 @@ func (w *wired) judge(f *inbox.InFlight) wiredVerdict {
 	case p.StopHookActive && (f.PromptID == "" || f.PromptID == p.PromptID):
 		return wiredNext
 	}
-	if handover.Of(f).In(p.Transcript).Wait(client.Claude.Transcript.Behind) == inbox.Seen {
+	if handover.Of(f.Given()).In(p.Transcript).Wait(client.Claude.Transcript.Behind) == queue.Seen {
 		return wiredNext
 	}
 	return wiredAgain
@@ -294,14 +295,36 @@ func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.I
 	if w.event != nil {
 		o.Session, o.PromptID, o.Transcript = w.event.SessionID, w.event.PromptID, w.event.Transcript
 	}
-	var e *inbox.Entry
-	var again *inbox.InFlight
 	if v != wiredNext {
-		again, _ = held.InFlight() // offering it says what is wrong
-	} else if e, err = held.Next(); err != nil {
+		if again, _ := held.InFlight(); again != nil { // offering it says what is wrong
+			o.File = handover.FileFor(filepath.Dir(w.inbox), o.Transcript, handover.Whole(again.Given()))
+		}
+		o.TranscriptOffset = handover.TranscriptSize(o.Transcript)
+		_, f, err = held.Reoffer(o)
+	} else {
+		e, err := held.Next()
+		if err != nil {
+			return "", nil, err
+		}
+		var last *queue.Given
+		if w.last != nil {
+			last = w.last.Given()
+		}
+		o.File = handover.FileFor(filepath.Dir(w.inbox), o.Transcript, e.Prompt)
+		o.TranscriptOffset = handover.NextOffset(o.Transcript, e.Prompt, last, handover.NextPatience)
+		if f, err = held.Offer(e, o); err != nil {
+			return "", nil, err
+		}
+	}
+	if err != nil {
 		return "", nil, err
 	}
-	return handover.Offer(held, filepath.Dir(w.inbox), e, again, o, w.last)
+	crashpoint.At("offered")
+	if text, err = handover.TextOf(f.Given()); err != nil {
+		_, back := held.TakeBack(f)
+		return "", nil, errors.Join(err, back)
+	}
+	return text, f, nil
 }
 
 // hand gives a text to the client. offered is the entry that the text is for, or
@@ -364,7 +387,7 @@ func (w *wired) replyOf(f *inbox.InFlight) string {
 	if last, err := w.queue.LastReply(); err != nil || reply == "" || last != foreign.Cut(reply, inbox.MaxReply) {
 		return reply
 	}
-	if !handover.Of(f).In(w.event.Transcript).Answered(client.Claude.Transcript.Behind) {
+	if !handover.Of(f.Given()).In(w.event.Transcript).Answered(client.Claude.Transcript.Behind) {
 		return ""
 	}
 	return reply

@@ -60,7 +60,7 @@ func (r rig) prompts(prompts ...string) {
 	}
 }
 
-func (r rig) offer() (g *entries.Given) {
+func (r rig) offer() (g *queue.Given) {
 	r.Helper()
 	r.do(func(c *store.Change) (err error) {
 		g, err = entries.Offer(c, "a", queue.Handover{Session: "s1", Via: queue.ViaStop, At: noon, Transcript: "/t", Offset: 7})
@@ -69,7 +69,7 @@ func (r rig) offer() (g *entries.Given) {
 	return g
 }
 
-func (r rig) take(g *entries.Given, step func(queue.Entry) (queue.Entry, error)) {
+func (r rig) take(g *queue.Given, step func(queue.Entry) (queue.Entry, error)) {
 	r.Helper()
 	r.do(func(c *store.Change) error {
 		e, err := entries.Take(c, entries.RefOf(&g.Entry), step)
@@ -80,7 +80,7 @@ func (r rig) take(g *entries.Given, step func(queue.Entry) (queue.Entry, error))
 	})
 }
 
-func (r rig) acknowledge(g *entries.Given) {
+func (r rig) acknowledge(g *queue.Given) {
 	r.Helper()
 	r.do(func(c *store.Change) error {
 		_, err := entries.Acknowledge(c, entries.RefOf(&g.Entry), queue.Reply{Session: "s1", Text: "ok " + g.Prompt, At: noon})
@@ -92,7 +92,7 @@ func (r rig) acknowledge(g *entries.Given) {
 func (r rig) drain() (prompts []string) {
 	r.Helper()
 	for {
-		var g *entries.Given
+		var g *queue.Given
 		err := r.Write(r.Context(), func(c *store.Change) (err error) {
 			g, err = entries.Offer(c, "a", queue.Handover{At: noon})
 			return err
@@ -431,7 +431,7 @@ func TestAnEntryIsMovedToAnotherAgent(t *testing.T) {
 		}
 		return err
 	})
-	var g *entries.Given
+	var g *queue.Given
 	for _, want := range []string{"b's", "one"} {
 		r.do(func(c *store.Change) (err error) {
 			if g, err = entries.Offer(c, "b", queue.Handover{At: noon}); err == nil {
@@ -491,7 +491,7 @@ func TestTheStoreGivesBackWhatAStepHasMade(t *testing.T) {
 						first = &e
 					}
 				}
-				var g *entries.Given
+				var g *queue.Given
 				err := write(func(c *store.Change) (err error) {
 					g, err = entries.Offer(c, agent, queue.Handover{Session: "s", Via: queue.ViaStop, At: noon})
 					return err

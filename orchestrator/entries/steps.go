@@ -21,16 +21,9 @@ type Ref struct {
 // RefOf names the present hand-over of an entry.
 func RefOf(e *queue.Entry) Ref { return Ref{e.Agent, e.Delivery, e.Handover.N} }
 
-// Given is an entry that was handed over, with what its text is made of.
-type Given struct {
-	queue.Entry
-	queue.Text
-	queue.Shown
-}
-
 // Offer hands over the entry of an agent that is first in its queue. When the transaction is
 // committed, it may be given to the session. The error matches ErrEmpty or ErrInFlight.
-func Offer(c *store.Change, agent string, to queue.Handover) (*Given, error) {
+func Offer(c *store.Change, agent string, to queue.Handover) (*queue.Given, error) {
 	now, err := InFlight(&c.View, agent)
 	if err != nil {
 		return nil, err
@@ -49,7 +42,7 @@ func Offer(c *store.Change, agent string, to queue.Handover) (*Given, error) {
 }
 
 // OfferAgain hands over the entry in flight again: see queue.Entry.OfferAgain.
-func OfferAgain(c *store.Change, at Ref, to queue.Handover) (*Given, error) {
+func OfferAgain(c *store.Change, at Ref, to queue.Handover) (*queue.Given, error) {
 	e, err := at.find(&c.View)
 	if err != nil {
 		return nil, err
@@ -57,7 +50,7 @@ func OfferAgain(c *store.Change, at Ref, to queue.Handover) (*Given, error) {
 	return give(c, *e, func(e queue.Entry) (queue.Entry, error) { return e.OfferAgain(to) })
 }
 
-func give(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, error)) (*Given, error) {
+func give(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, error)) (*queue.Given, error) {
 	after, err := step(e)
 	if err != nil {
 		return nil, err
@@ -65,7 +58,7 @@ func give(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, e
 	if err := move(c, e, after); err != nil {
 		return nil, err
 	}
-	g := &Given{Entry: after}
+	g := &queue.Given{Entry: after}
 	if g.Text, err = TextOf(&c.View, e.Key); err != nil {
 		return nil, err
 	}

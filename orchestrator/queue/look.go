@@ -13,6 +13,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/durable"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -108,6 +109,35 @@ func InFlight(a *config.Agent) (flight *inbox.InFlight, err error) {
 		return err
 	})
 	return flight, err
+}
+
+// FirstText returns what a session that starts now is handed over first, where that may be longer
+// than bytes; "" for nothing.
+func FirstText(a *config.Agent, longer int64) (string, error) {
+	may := slices.ContainsFunc([]string{a.Inbox, inbox.Urgent(a.Inbox)}, func(name string) bool {
+		info, err := os.Lstat(name)
+		return err == nil && (info.Size() > longer || !info.Mode().IsRegular())
+	})
+	if !may {
+		return "", nil
+	}
+	q, err := Open(a)
+	if err != nil {
+		return "", err
+	}
+	defer q.Close()
+	f, err := q.Peek()
+	if err != nil {
+		return "", err
+	}
+	if f != nil {
+		return handover.Whole(f.Given()), nil
+	}
+	next, err := q.List(1)
+	if len(next) == 0 || err != nil {
+		return "", err
+	}
+	return next[0].Prompt, nil
 }
 
 // Holds reports whether an entry whose id begins with prefix is in flight or among

@@ -45,9 +45,17 @@ func OfAgent(a *config.Agent, policy inbox.OrphanPolicy) Recovery {
 	}
 	r := Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: conversations}
 	if a.KickoffText == "" { // otherwise no prompt is to stand on a command line
-		r.Begins = handover.FitsArgument
+		r.Begins = fitsArgument
 	}
 	return r
+}
+
+func fitsArgument(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }
+
+// arrivedIn is handover.ArrivedIn for what files show to be in flight.
+func arrivedIn(configDir string) func(inbox.InFlight) inbox.Arrival {
+	arrived := handover.ArrivedIn(configDir)
+	return func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(arrived(f.Given())) }
 }
 
 // OfInbox returns the recovery of a queue that belongs to no declared agent; policy
@@ -65,7 +73,7 @@ func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
 		policy = inbox.DeadLetter
 	}
 	dir := filepath.Dir(path)
-	r := Recovery{Place: inbox.Place{Inbox: path}, Dir: dir, Policy: policy, Begins: handover.FitsArgument}
+	r := Recovery{Place: inbox.Place{Inbox: path}, Dir: dir, Policy: policy, Begins: fitsArgument}
 	if filepath.Base(dir) == ".heartbeat" {
 		r.Dir = filepath.Dir(dir)
 	}
@@ -94,7 +102,7 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 	err = inbox.HoldOrphaned(ctx, r.Place, false, func(q inbox.Orphaned) error {
 		o, flight, err = q.Recover(inbox.Interruption{
 			Policy: r.Policy, MaxAttempts: r.MaxAttempts, Counts: true,
-			Arrived: handover.ArrivedIn(r.ConfigDir), Begins: r.Begins, Now: time.Now(), Ends: r.Ends,
+			Arrived: arrivedIn(r.ConfigDir), Begins: r.Begins, Now: time.Now(), Ends: r.Ends,
 		})
 		return err
 	})
@@ -125,7 +133,7 @@ const recoverWait = 30 * time.Second
 func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Recovered, error) {
 	var r Recovered
 	own := OfAgent(a, "")
-	i.Now, i.Arrived, i.Begins = time.Now(), handover.ArrivedIn(own.ConfigDir), own.Begins
+	i.Now, i.Arrived, i.Begins = time.Now(), arrivedIn(own.ConfigDir), own.Begins
 	i.Finished = func(f inbox.InFlight) *inbox.Acknowledgement { return hook.Finished(a.Home, f, i.Now) }
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverWait)
 	defer cancel()

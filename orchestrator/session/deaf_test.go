@@ -90,7 +90,7 @@ func TestAClientThatCallsNoHook(t *testing.T) {
 			var got inbox.Outcome
 			err := inbox.HoldOrphaned(t.Context(), l.place(), false, func(q inbox.Orphaned) (err error) {
 				got, _, err = q.Recover(inbox.Interruption{
-					Policy: inbox.DeadLetter, Arrived: handover.Arrived, Unwatched: o.Unwatched, Untaken: o.Untaken,
+					Policy: inbox.DeadLetter, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Unwatched: o.Unwatched, Untaken: o.Untaken,
 				})
 				return err
 			})

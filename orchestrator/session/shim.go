@@ -316,7 +316,7 @@ func (s *shim) offerFirst(session *hook.Session, entry *inbox.Entry) (string, er
 	if err != nil {
 		return "", err
 	}
-	return handover.KickoffPrompt(handover.PromptFor(flight, entry.Prompt)), nil
+	return handover.KickoffPrompt(handover.PromptFor(flight.Given())), nil
 }
 
 // iterate offers the entry in flight, whose check has not passed, with the prompt
@@ -325,14 +325,14 @@ func (s *shim) iterate(session *hook.Session, f *inbox.InFlight) (string, error)
 	if s.spec.KickoffText != "" {
 		return s.spec.KickoffText, nil
 	}
-	if !handover.FitsArgument(*f) {
+	if !handover.FitsArgument(f.Given()) {
 		return laterText, nil
 	}
-	entry, flight, err := session.Reoffer(s.atStart())
+	_, flight, err := session.Reoffer(s.atStart())
 	if err != nil {
 		return "", err
 	}
-	return handover.KickoffPrompt(handover.PromptFor(flight, entry.Prompt)), nil
+	return handover.KickoffPrompt(handover.PromptFor(flight.Given())), nil
 }
 
 // atStart is how an entry is offered with the prompt argument.

@@ -45,7 +45,7 @@ func TestAStartThatFailsTakesTheFirstEntryBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f, err := q.Offer(e, inbox.Offering{}); err != nil || f.Attempt != 1 || handover.PromptFor(f, e.Prompt) != "one" {
+			if f, err := q.Offer(e, inbox.Offering{}); err != nil || f.Attempt != 1 || handover.PromptFor(f.Given()) != "one" {
 				t.Errorf("offered as %+v, %v", f, err)
 			}
 		})

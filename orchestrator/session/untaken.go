@@ -5,6 +5,7 @@ import (
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
+	"heartbeat/queue"
 )
 
 // conversation returns the transcript of a conversation and its present size; "" if
@@ -36,5 +37,5 @@ func (s *shim) untaken(exit ptyrun.Exit) bool {
 		}
 		f.Transcript = path
 	}
-	return handover.Arrived(*f) == inbox.Unseen
+	return handover.Arrived(f.Given()) == queue.Unseen
 }

@@ -7,10 +7,10 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/preflight"
+	"heartbeat/orchestrator/queue"
 )
 
 // Preparer brings agents' directories in line before their sessions, and says what
@@ -62,7 +62,11 @@ func (p *Preparer) Prepare(a *config.Agent) (launch.Prepared, error) {
 // be handed over: it would be paid for, and get nothing.
 func (p *Plan) handable() error {
 	a := p.Agent
-	err := handover.Unhandable(inbox.Place{Inbox: a.Inbox, Home: a.Home, Dir: a.Dir, MaxEntry: a.MaxEntry})
+	text, err := queue.FirstText(a, client.MostWhole)
+	if err != nil {
+		return nil // what is wrong with the queue is said elsewhere
+	}
+	err = handover.Unhandable(a.Home, text)
 	if err == nil {
 		return nil
 	}

@@ -69,7 +69,7 @@ func (s Shim) CarryFirst(ctx context.Context) (text, kickoff string, err error) 
 			if _, f, err = q.Reoffer(offering); err != nil {
 				return err
 			}
-			text = handover.PromptFor(f, f.Prompt())
+			text = handover.PromptFor(f.Given())
 		default:
 			e, err := q.Next()
 			if errors.Is(err, inbox.ErrEmpty) {
@@ -81,7 +81,7 @@ func (s Shim) CarryFirst(ctx context.Context) (text, kickoff string, err error) 
 			if err != nil {
 				return err
 			}
-			text = handover.PromptFor(f, e.Prompt)
+			text = handover.PromptFor(f.Given())
 		}
 		kickoff = handover.KickoffPrompt(text)
 		return nil
