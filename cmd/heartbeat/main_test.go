@@ -52,6 +52,9 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if !t.Failed() {
+			checkFiles(t, filepath.Join(dir, "state"))
+		}
 		if err := os.RemoveAll(dir); err != nil {
 			t.Errorf("cannot clean up: %v", err)
 		}

@@ -15,6 +15,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/memory"
 	webpage "heartbeat/orchestrator/page"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/page/changes"
@@ -39,7 +40,11 @@ type web struct {
 	// now is the run, once it is ready; fleet the version of its file that runs.
 	now   atomic.Pointer[reloading]
 	fleet atomic.Pointer[config.Fleet]
+	keys  atomic.Pointer[keyOf] // of the agents of fleet
 }
+
+// keyOf returns an agent's key (memory.Keys).
+type keyOf func(*config.Agent) (string, error)
 
 var (
 	_ webpage.Read = (*web)(nil)
@@ -63,6 +68,7 @@ func (a *app) web(f *config.Fleet, stateDir string, kept *store.Store, tokens *a
 // use has the page show another version of the fleet's file.
 func (w *web) use(f *config.Fleet) {
 	w.fleet.Store(f)
+	w.keys.Store(new(keyOf(memory.Keys(w.stateDir, f.Agents))))
 	w.guard.Use(rulesOf(f))
 }
 

@@ -21,7 +21,6 @@ import (
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/ledger"
-	"heartbeat/orchestrator/memory"
 	webpage "heartbeat/orchestrator/page"
 	"heartbeat/orchestrator/page/changes"
 	"heartbeat/orchestrator/page/window"
@@ -221,7 +220,7 @@ func (w *webAgents) Record(ctx context.Context, agent string) (webpage.Record, e
 	}
 	var r webpage.Record
 	prompts := map[string]foreign.Text{} // :: delivery → its prompt, or what else tells it
-	replies, err := queue.Replies(ctx, []*config.Agent{a}, time.Time{}, webReplies, ledger.Doubtful(w.stateDir, memory.Keys(w.stateDir, w.fleet.Load().Agents), false))
+	replies, err := queue.Replies(ctx, []*config.Agent{a}, time.Time{}, webReplies, ledger.Doubtful(w.stateDir, *w.keys.Load(), false))
 	if err != nil {
 		r.Note = err.Error()
 	}

@@ -257,7 +257,7 @@ func (o old) takeOnce(ctx context.Context, s *store.Store, take func(*store.Chan
 	return again, err
 }
 
-// setAside moves a file to Folder, durably.
+// setAside moves a file to Folder, durably. A folder of earlier versions that is empty then goes.
 func (o old) setAside(stateDir string) error {
 	to := filepath.Join(stateDir, Folder, o.file)
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
@@ -270,10 +270,11 @@ func (o old) setAside(stateDir string) error {
 		}
 		free = fmt.Sprintf("%s.%d", to, n)
 	}
-	if err := os.Rename(filepath.Join(stateDir, o.file), to); err != nil {
+	from := filepath.Join(stateDir, o.file)
+	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	for _, dir := range []string{filepath.Dir(to), filepath.Dir(filepath.Join(stateDir, o.file))} {
+	for _, dir := range []string{filepath.Dir(to), filepath.Dir(from)} {
 		in, err := durable.Open(dir)
 		if err == nil {
 			err = errors.Join(in.Sync(), in.Close())
@@ -281,6 +282,9 @@ func (o old) setAside(stateDir string) error {
 		if err != nil {
 			return err
 		}
+	}
+	if dir := filepath.Dir(from); dir != stateDir {
+		_ = os.Remove(dir) // unless there is something in it
 	}
 	return nil
 }

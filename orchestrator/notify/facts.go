@@ -154,6 +154,7 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 	}
 	w.sees.seen = seen
 	maps.DeleteFunc(w.kept.Heads, func(agent string, _ *memo.Head) bool { return w.fleet.Agent(agent) == nil })
+	w.kept.Forget(func(agent string) bool { return w.fleet.Agent(agent) == nil })
 	for _, t := range from.StoreTroubles() {
 		facts = append(facts, notice.Fact{
 			Key: "/" + string(status.StoreFails) + "/" + string(t.Kind), Kind: notice.Kind(status.StoreFails), Urgent: true, Since: t.Since, Text: t.Text, Do: t.Do,

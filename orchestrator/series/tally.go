@@ -20,24 +20,27 @@ func NewCounter() *Counter { return &Counter{newKnown()} }
 // Count counts events in the transaction that writes them, in their order. The caller calls
 // kept once that is committed, and before it counts others.
 func (c *Counter) Count(in *store.Change, events []journal.Event) (kept func(), err error) {
-	t := tally{map[string]map[int64]*Point{}, c.known.clone()}
-	for _, e := range events {
-		t.take(e)
-	}
+	t := c.tally(events)
 	if err := t.write(in, time.Time{}); err != nil {
 		return nil, err
 	}
-	return func() { c.known = t.known }, nil
+	return func() { c.known.learn(t.known, events) }, nil
 }
 
 // Since counts events that were written before, those from a time on. Those before it say what
 // was counted of them.
 func (c *Counter) Since(in *store.Change, events []journal.Event, from time.Time) error {
-	t := tally{map[string]map[int64]*Point{}, c.known.clone()}
+	return c.tally(events).write(in, from)
+}
+
+// tally counts events, and leaves what is known as it is.
+func (c *Counter) tally(events []journal.Event) *tally {
+	t := &tally{map[string]map[int64]*Point{}, newKnown()}
+	t.known.learn(c.known, events)
 	for _, e := range events {
 		t.take(e)
 	}
-	return t.write(in, from)
+	return t
 }
 
 // write writes what was counted in slots from a time on.
@@ -75,12 +78,25 @@ func newKnown() known {
 	return known{map[string]int{}, map[string]map[string]time.Time{}, map[string][]string{}}
 }
 
-func (k known) clone() known {
-	proven := map[string]map[string]time.Time{}
-	for agent, all := range k.proven {
-		proven[agent] = maps.Clone(all)
+// learn has k know of the agents of some events what from does. Of all others nothing is copied:
+// a batch of events is of some agents, however many a fleet has.
+func (k known) learn(from known, events []journal.Event) {
+	for _, e := range events {
+		copyOf(k.counted, from.counted, e.Agent)
+		copyOf(k.named, from.named, e.Agent) // what it has is not changed
+		if copyOf(k.proven, from.proven, e.Agent); k.proven[e.Agent] != nil {
+			k.proven[e.Agent] = maps.Clone(k.proven[e.Agent])
+		}
 	}
-	return known{maps.Clone(k.counted), proven, maps.Clone(k.named)} // what named has is not changed
+}
+
+// copyOf makes what to has of an agent what from has.
+func copyOf[V any](to, from map[string]V, agent string) {
+	if is, has := from[agent]; has {
+		to[agent] = is
+	} else {
+		delete(to, agent)
+	}
 }
 
 // at returns an agent's point for a time.

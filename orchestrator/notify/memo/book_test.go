@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -123,5 +124,19 @@ func TestTheNewestMessagesAreKept(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMarksOfAgentsThatAreGone are kept of the last thousand: each that a fleet ever had was
+// kept for good.
+func TestMarksOfAgentsThatAreGone(t *testing.T) {
+	t.Parallel()
+	s := New()
+	for n := range mostGone + 7 {
+		s.Marks[strconv.Itoa(n)] = &Mark{Dead: time.Unix(int64(n), 0)}
+	}
+	s.Forget(func(agent string) bool { return agent != "0" })
+	if s.Marks["0"] == nil || s.Marks["6"] != nil || s.Marks["7"] == nil || len(s.Marks) != mostGone+1 {
+		t.Errorf("%d are left", len(s.Marks))
 	}
 }

@@ -3,6 +3,7 @@
 package memo
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -49,6 +50,30 @@ type Head struct {
 	Since time.Time
 	// Saved is true once it is worth keeping: most are first for moments only.
 	Saved bool
+}
+
+// mostGone bounds how many agents' marks are kept that are gone.
+const mostGone = 1000
+
+// Forget removes the marks of agents that are gone, but for those that were read last: an agent
+// may come back.
+func (s *State) Forget(gone func(agent string) bool) {
+	if len(s.Marks) <= mostGone {
+		return
+	}
+	all := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Marks)), func(agent string) bool { return !gone(agent) })
+	slices.SortStableFunc(all, func(a, b string) int { return s.Marks[b].last().Compare(s.Marks[a].last()) })
+	for _, agent := range all[min(len(all), mostGone):] {
+		delete(s.Marks, agent)
+	}
+}
+
+// last is when the last one was written that was read.
+func (m *Mark) last() time.Time {
+	if m.Dead.After(m.Reply) {
+		return m.Dead
+	}
+	return m.Reply
 }
 
 // mostReplied bounds the keys that are kept.
