@@ -190,6 +190,7 @@ func (c restoreCmd) run(ctx context.Context, a *app) (result, error) {
 	if unknown {
 		a.warn("what was revoked since the backup was made is not known, so nobody has a token of the page any more: " + a.ours() + " page link makes a link for one")
 	}
+	a.warnOfElsewhere(f, f.Agents, a.warn) // it is another fleet's
 	return r, nil
 }
 

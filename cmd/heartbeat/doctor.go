@@ -140,7 +140,7 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 		addresses = doors.Foresee(fleet.Listen)
 	}
 	if runs.live == nil {
-		troubles = store.Examine(ctx, stateDir, time.Now())
+		troubles = store.ExamineWhole(ctx, stateDir, time.Now())
 	}
 	untold, unpinged := notify.Untold(stateDir, time.Now())
 	return doctor.Look{

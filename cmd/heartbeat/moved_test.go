@@ -68,3 +68,52 @@ func TestASecondRunIsToldOfTheFirst(t *testing.T) {
 	}
 	r.stop()
 }
+
+// TestAPauseInAnotherStoreIsSaid (found by a user): with another state directory it was said to
+// be done where no run had the agent, and waited ten seconds for the run that had it, to say that
+// this one does not answer. So did the resume.
+func TestAPauseInAnotherStoreIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	r := w.background()
+	other := *w
+	other.env = append(slices.Clone(w.env), "HEARTBEAT_STATE_DIR="+filepath.Join(w.dir, "elsewhere"))
+	until(t, "the directory is marked", func() bool { return slices.Contains(w.names("agents/triage/.heartbeat"), "fleet.json") })
+	said := func(o outcome) bool {
+		return strings.Contains(o.stderr, "agent triage was run with another store") && strings.Contains(o.stderr, w.dir+"/state/fleet") && strings.Contains(o.stderr, "use one state directory")
+	}
+	if o := other.run("pause", "triage"); o.status != exitNotRunning || !said(o) || strings.Contains(o.stderr, "does not answer") {
+		t.Errorf("while it runs: %+v", o)
+	}
+	r.stop()
+	for _, command := range []string{"pause", "resume"} {
+		if o := other.run(command, "triage"); o.status != exitOK || !said(o) {
+			t.Errorf("%s: %+v", command, o)
+		}
+	}
+	if o := w.run("pause", "triage"); o.status != exitOK || said(o) {
+		t.Errorf("with its own: %+v", o)
+	}
+}
+
+// TestABackupOfAnotherFleetIsSaid: it was restored, and only doctor said so later.
+func TestABackupOfAnotherFleetIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.put("other/heartbeat.yaml", strings.Replace(simulated, "name: fleet", "name: other", 1))
+	w.done("run", "--once")
+	w.ok("backup", "own.db")
+	for _, args := range [][]string{{"run", "--once"}, {"backup", w.dir + "/other.db"}} {
+		if o := w.in("other", append([]string{"-f", w.dir + "/other/heartbeat.yaml"}, args...)...); o.status != exitOK {
+			t.Fatalf("%+v", o)
+		}
+	}
+	if o := w.run("restore", "own.db"); o.status != exitOK || strings.Contains(o.stderr, "run with a store") {
+		t.Errorf("its own: %+v", o)
+	}
+	if o := w.run("restore", "other.db"); o.status != exitOK || !strings.Contains(o.stderr, "agent triage was run with a store that is not in") {
+		t.Errorf("another's: %+v", o)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"heartbeat/config"
@@ -93,7 +94,7 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 		}
 		return client.Pause(ctx, length, names...)
 	}
-	states, err := toRunOrNext(ctx, a, ask, func() ([]status.AgentState, error) {
+	states, err := toRunOrNext(ctx, a, ask, a.knowing(f, names, func() ([]status.AgentState, error) {
 		stateDir, err := owner.Claim(f)
 		if err != nil {
 			return nil, err
@@ -102,7 +103,7 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 			return orchestrator.PauseTriggerStopped(f, stateDir, length, names[0], c.Trigger)
 		}
 		return orchestrator.PauseStopped(f, stateDir, length, names...)
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +139,34 @@ func toRunOrNext[T any](ctx context.Context, a *app, ask func(context.Context) (
 			return done, &failure{exitNotRunning, a.ours() + " status shows who has it", fmt.Errorf("cannot reach the scheduler: %w", err)}
 		}
 	}
+}
+
+// knowing is next, for who knows better than this fleet's store: of agents that another store
+// knows it warns, and if a run with that one has them, it says so at once.
+func (a *app) knowing(f *config.Fleet, names []string, next func() ([]status.AgentState, error)) func() ([]status.AgentState, error) {
+	agents := slices.DeleteFunc(slices.Clone(f.Agents), func(one *config.Agent) bool {
+		return len(names) > 0 && !slices.Contains(names, one.Name)
+	})
+	return func() ([]status.AgentState, error) {
+		states, err := next()
+		elsewhere := a.elsewhere(f, agents)
+		switch {
+		case len(elsewhere) == 0:
+		case errors.Is(err, memory.ErrRuns) && !begins(f):
+			return nil, &failure{exitNotRunning, elsewhere[0].Advice(), fmt.Errorf("cannot reach the scheduler: %s", elsewhere[0])}
+		case err == nil:
+			for _, e := range elsewhere {
+				a.warn(e.String() + ": " + e.Advice())
+			}
+		}
+		return states, err
+	}
+}
+
+// begins reports whether a run of a fleet has its store, or a command.
+func begins(f *config.Fleet) bool {
+	dir, err := owner.Path(f)
+	return err == nil && store.Held(dir)
 }
 
 func (h held) text(p *page) {

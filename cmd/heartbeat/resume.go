@@ -76,13 +76,13 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	before := pausedBefore(ctx, f)
 	ask := func(ctx context.Context) ([]status.AgentState, error) { return client.Resume(ctx, names...) }
-	states, err := toRunOrNext(ctx, a, ask, func() ([]status.AgentState, error) {
+	states, err := toRunOrNext(ctx, a, ask, a.knowing(f, c.Agents, func() ([]status.AgentState, error) {
 		stateDir, err := owner.StateDir(f)
 		if err != nil || !adopt.Remembers(stateDir) { // it never ran
 			return nil, cmp.Or(err, control.ErrNotRunning)
 		}
 		return orchestrator.ResumeStopped(f, stateDir, names...)
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -99,13 +99,13 @@ func (c resumeCmd) ofTrigger(ctx context.Context, a *app, f *config.Fleet, clien
 	ask := func(ctx context.Context) ([]status.AgentState, error) {
 		return client.ResumeTrigger(ctx, c.Agents[0], c.Trigger)
 	}
-	states, err := toRunOrNext(ctx, a, ask, func() ([]status.AgentState, error) {
+	states, err := toRunOrNext(ctx, a, ask, a.knowing(f, c.Agents, func() ([]status.AgentState, error) {
 		stateDir, err := owner.StateDir(f)
 		if err != nil || !adopt.Remembers(stateDir) { // it never ran
 			return nil, cmp.Or(err, control.ErrNotRunning)
 		}
 		return orchestrator.ResumeTriggerStopped(f, stateDir, c.Agents[0], c.Trigger)
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}

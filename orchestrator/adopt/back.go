@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -47,8 +48,8 @@ func WriteFiles(ctx context.Context, r *store.Reader, dir string) ([]string, err
 		}
 		return nil
 	})
-	if err = errors.Join(err, to.sync()); err != nil {
-		return nil, fmt.Errorf("cannot write the store as files into %q: %w", dir, err)
+	if err = cmp.Or(err, to.sync()); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot write the store as files into %q: %w", dir, err), os.RemoveAll(dir)) // half of it would be taken for all
 	}
 	return to.files, nil
 }
@@ -98,7 +99,7 @@ func (f *folder) lines(name string, write func(put func(line []byte) error) erro
 		_, err := buffered.Write(append(line, '\n'))
 		return err
 	})
-	return errors.Join(err, buffered.Flush(), file.Sync(), file.Close(), in.Close())
+	return errors.Join(cmp.Or(err, buffered.Flush(), file.Sync()), file.Close(), in.Close())
 }
 
 // json makes a file of one value.

@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"context"
 	"bytes"
 	"encoding/json"
 	"os"
@@ -296,6 +297,15 @@ func (l *lab) back() *lab {
 	}
 	if _, err := WriteFiles(l.Context(), l.store.Reader, next.dir); err == nil {
 		l.Error("a folder that exists was written into")
+	}
+	ended, end := context.WithCancel(l.Context())
+	end()
+	half := filepath.Join(l.TempDir(), "half")
+	if _, err := WriteFiles(ended, l.store.Reader, half); err == nil {
+		l.Error("nothing was read, and it did not fail")
+	}
+	if _, err := os.Lstat(half); err == nil {
+		l.Error("half of the files are left, which may be taken for all")
 	}
 	next.store = storetest.New(l.T, next.dir)
 	next.adopt()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heartbeat/hook/durable"
+	"heartbeat/hook/settings"
 )
 
 // Backup writes the store as it is now into a new file, which then is a whole store, while
@@ -31,6 +32,9 @@ func (r *Reader) Backup(ctx context.Context, to string) error {
 			_, err = conn.ExecContext(ctx, `PRAGMA query_only = 0`)
 			if err == nil {
 				_, err = conn.ExecContext(ctx, `VACUUM INTO $1`, unfinished)
+			}
+			if isFull(err) { // it is not the store's disk
+				err = fmt.Errorf("no space is left on its disk (df -h %s)", settings.Quote(filepath.Dir(to)))
 			}
 			_, again := conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA query_only = 1`)
 			err = errors.Join(classify(r.path, err), again, conn.Close())

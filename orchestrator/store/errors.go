@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -50,6 +51,11 @@ func (e *RefusedError) Error() string {
 
 // Hint says what to do.
 func (e *RefusedError) Hint() string { return cmp.Or(e.hint, putBack) }
+
+func isRefused(err error) bool {
+	_, is := errors.AsType[*RefusedError](err)
+	return is
+}
 
 // putBack is what to do where there is no store, or none that can be used.
 const putBack = "put the file back, or restore a backup: heartbeat restore FILE"
@@ -273,6 +279,10 @@ func classify(path string, err error) error {
 		return &DiskError{c}
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return &DamagedError{c}
+	case sqlite3.SQLITE_ERROR:
+		if strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "no such column") { // a person has removed it
+			return &DamagedError{c}
+		}
 	}
 	return err
 }

@@ -37,6 +37,9 @@ func Take(ctx context.Context, dir string) (*Lock, error) {
 	return &Lock{dir, unlock}, nil
 }
 
+// Held reports whether somebody has the lock of the fleet in a state directory.
+func Held(dir string) bool { return flock.Held(filepath.Join(dir, lockName)) }
+
 // HeldError means that another heartbeat has a fleet's lock.
 type HeldError struct {
 	Dir string // the state directory

@@ -23,6 +23,8 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -160,7 +162,8 @@ func Ask[T any](ctx context.Context, dir string, ask func(*View) (T, error)) (an
 }
 
 // Check has SQLite look at each page of the database, which takes a second for each 100 MB
-// that are not in memory. Damage within a text is not found by it.
+// that are not in memory, and looks whether all tables are there. Damage within a text is not
+// found by it.
 func (r *Reader) Check(ctx context.Context) error {
 	return r.Read(ctx, func(v *View) error {
 		var said string
@@ -170,9 +173,44 @@ func (r *Reader) Check(ctx context.Context) error {
 		if said != "ok" {
 			return &DamagedError{cause{r.path, errors.New(said)}}
 		}
-		return nil
+		is, err := columns(v)
+		for _, column := range made() {
+			if err == nil && !slices.Contains(is, column) {
+				return &DamagedError{cause{r.path, errors.New("it has no " + column)}}
+			}
+		}
+		return err
 	})
 }
+
+// columns are all that the tables of a store have.
+func columns(v *View) (all []string, err error) {
+	err = v.Each(`SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table'`, nil, func(scan Scan) error {
+		all = append(all, "")
+		return scan(&all[len(all)-1])
+	})
+	return all, err
+}
+
+// made are the columns that the steps make.
+var made = sync.OnceValue(func() []string {
+	var all []string
+	pool, err := sql.Open("sqlite", ":memory:")
+	if err == nil {
+		var tx *sql.Tx
+		if tx, err = pool.Begin(); err == nil {
+			if err = advance(context.Background(), tx, 0); err == nil {
+				all, err = columns(&View{ctx: context.Background(), q: tx})
+			}
+			err = errors.Join(err, tx.Rollback())
+		}
+		err = errors.Join(err, pool.Close())
+	}
+	if err != nil {
+		panic(err) // they are embedded
+	}
+	return all
+})
 
 // Close closes it.
 func (r *Reader) Close() error { return r.pool.Close() }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,9 +53,18 @@ func TroubleOf(err error, now time.Time) (t Trouble, ok bool) {
 // a fleet has none is no trouble, and that it has one of an earlier version neither: the next
 // run brings it forward.
 func Examine(ctx context.Context, dir string, now time.Time) []Trouble {
+	return examine(ctx, dir, now, func(*Reader) error { return nil })
+}
+
+// ExamineWhole is Examine, and looks at all of the store, as Reader.Check.
+func ExamineWhole(ctx context.Context, dir string, now time.Time) []Trouble {
+	return examine(ctx, dir, now, func(r *Reader) error { return r.Check(ctx) })
+}
+
+func examine(ctx context.Context, dir string, now time.Time, check func(*Reader) error) []Trouble {
 	err := ErrNone
 	if _, e := os.Lstat(dir); e == nil {
-		err = examine(ctx, dir)
+		err = openTo(ctx, dir, check)
 	}
 	if old, is := errors.AsType[*VersionError](err); is && old.Has < old.Wants {
 		return nil
@@ -66,7 +76,8 @@ func Examine(ctx context.Context, dir string, now time.Time) []Trouble {
 	return nil
 }
 
-func examine(ctx context.Context, dir string) error {
+// openTo opens a store to check it.
+func openTo(ctx context.Context, dir string, check func(*Reader) error) error {
 	r, err := OpenReader(ctx, dir)
 	switch {
 	case errors.Is(err, ErrNone):
@@ -81,6 +92,7 @@ func examine(ctx context.Context, dir string) error {
 		if other := cloned(r.path, machine); err == nil && other != nil {
 			err = other
 		}
+		err = cmp.Or(err, check(r))
 	}
 	return errors.Join(err, r.Close())
 }

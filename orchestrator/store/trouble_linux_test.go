@@ -70,6 +70,25 @@ func TestAFullDiskIsTold(t *testing.T) {
 	}
 }
 
+// TestABackupThatFindsNoRoomNamesItsDisk: it named the store's, and said that the fleet goes on
+// by itself.
+func TestABackupThatFindsNoRoomNamesItsDisk(t *testing.T) {
+	t.Parallel()
+	to := filepath.Join(mounted(t, "size=64k"), "b.db")
+	_, l := fresh(t)
+	s := opened(t, l)
+	err := s.Backup(t.Context(), to)
+	if err == nil || !strings.Contains(err.Error(), "df -h "+filepath.Dir(to)) || strings.Contains(err.Error(), s.path) {
+		t.Error(err)
+	}
+	if exists(to) || exists(to+".new") {
+		t.Error("half of it is left")
+	}
+	if err := s.Write(t.Context(), add(1)); err != nil || len(s.Troubles()) > 0 {
+		t.Error(err, s.Troubles())
+	}
+}
+
 // TestAFullDiskLeavesAReserve: the first change that finds no room frees the ballast, and
 // changes are made again, as is told; the ballast comes back with the room.
 func TestAFullDiskLeavesAReserve(t *testing.T) {

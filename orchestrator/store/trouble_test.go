@@ -329,6 +329,33 @@ func TestALogThatIsRemovedLosesNothing(t *testing.T) {
 	}
 }
 
+// TestAStoreThatNobodyElseCanOpenIsTold, and the end of it: the run went on, status said
+// nothing, and each command and the next run refused the store.
+func TestAStoreThatNobodyElseCanOpenIsTold(t *testing.T) {
+	t.Parallel()
+	_, l := fresh(t)
+	s := opened(t, l)
+	watched(t, s)
+	n := 0
+	for what, c := range map[string]struct{ harm, mend func() error }{
+		"others may write it":      {func() error { return os.Chmod(s.path, 0o666) }, func() error { return os.Chmod(s.path, 0o600) }},
+		"others may write its log": {func() error { return os.Chmod(s.path+"-wal", 0o666) }, func() error { return os.Chmod(s.path+"-wal", 0o600) }},
+		"it has another name":      {func() error { return os.Link(s.path, s.path+".2") }, func() error { return os.Remove(s.path + ".2") }},
+	} {
+		if err := c.harm(); err != nil {
+			t.Fatal(err)
+		}
+		if is := has(t, s, Refused, true); is.Text == "" || is.Do == "" {
+			t.Errorf("%s: %+v", what, is)
+		}
+		n++
+		if err := errors.Join(s.Write(t.Context(), add(n)), c.mend()); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		has(t, s, Refused, false)
+	}
+}
+
 // TestAFleetThatHadAStoreGetsNoEmptyOne: it would run what was paused.
 func TestAFleetThatHadAStoreGetsNoEmptyOne(t *testing.T) {
 	t.Parallel()
@@ -392,6 +419,9 @@ func TestWhatIsWrongAtRest(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := Examine(t.Context(), dir, time.Now())
+			if whole := ExamineWhole(t.Context(), dir, time.Now()); !slices.Equal(whole, found) {
+				t.Errorf("found %+v, and of the whole %+v", found, whole)
+			}
 			if c.kind == "" && len(found) > 0 || c.kind != "" && (len(found) != 1 || found[0].Kind != c.kind || found[0].Text == "" || found[0].Do == "") {
 				t.Errorf("found %+v, want %q", found, c.kind)
 			}
@@ -432,6 +462,71 @@ func TestAClonedMachineIsToldOnce(t *testing.T) {
 	}
 	if found := Examine(t.Context(), dir, time.Now()); len(found) > 0 {
 		t.Errorf("%+v", found)
+	}
+}
+
+// TestATableThatIsGoneIsDamage: doctor found nothing, and commands had SQLite's words and no advice.
+func TestATableThatIsGoneIsDamage(t *testing.T) {
+	t.Parallel()
+	for _, harm := range []string{`DROP TABLE pauses`, `ALTER TABLE pauses DROP COLUMN until`} {
+		dir, l := fresh(t)
+		pool, err := sql.Open("sqlite", dsn(filepath.Join(dir, Name), "rw"))
+		if err == nil {
+			_, err = pool.Exec(harm)
+			err = errors.Join(err, pool.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := ExamineWhole(t.Context(), dir, time.Now()); len(found) != 1 || found[0].Kind != Damaged || !strings.Contains(found[0].Text, "it has no pauses.") {
+			t.Errorf("%s: found %+v", harm, found)
+		}
+		s := opened(t, l)
+		var damaged *DamagedError
+		err = s.Read(t.Context(), func(v *View) error {
+			_, err := v.One(`SELECT until FROM pauses`, nil)
+			return err
+		})
+		if !errors.As(err, &damaged) {
+			t.Errorf("%s: read: %v", harm, err)
+		}
+		err = s.Write(t.Context(), func(c *Change) error {
+			_, err := c.Do(`UPDATE pauses SET until = 0`)
+			return err
+		})
+		if !errors.As(err, &damaged) || !s.health.has(Damaged) {
+			t.Errorf("%s: write: %v", harm, err)
+		}
+	}
+}
+
+// TestALogOfAnotherDatabaseIsFound: a backup that was copied over the store of a killed run has
+// the killed one's log applied to it, and doctor found nothing.
+func TestALogOfAnotherDatabaseIsFound(t *testing.T) {
+	t.Parallel()
+	from := func(first int) func(*Change) error { // so many that the log begins again
+		return func(c *Change) error {
+			for n := range 3000 {
+				if err := add(3000*(first+n) + 2999)(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	_, l := fresh(t)
+	killed := opened(t, l)
+	copied, l := fresh(t)
+	backup := opened(t, l)
+	if err := errors.Join(killed.Write(t.Context(), from(5000)), killed.Write(t.Context(), add(3000*6500)), backup.Write(t.Context(), from(0)), backup.Close()); err != nil {
+		t.Fatal(err)
+	}
+	// Another process copies: to close one of these files here would drop our locks.
+	if out, err := exec.CommandContext(t.Context(), "cp", killed.path+"-wal", copied).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if found := ExamineWhole(t.Context(), copied, time.Now()); len(found) != 1 || found[0].Kind != Damaged {
+		t.Errorf("found %+v", found)
 	}
 }
 

@@ -211,6 +211,12 @@ func (s *Store) look(ctx context.Context, now time.Time) error {
 		h.note(t)
 		return lost
 	}
+	if _, err := look(s.path); isRefused(err) {
+		t, _ := TroubleOf(err, now) // we have it open, and nobody else can open it, nor the next run
+		h.note(t)
+	} else {
+		h.ends(Refused)
+	}
 	if !waits.IsZero() && now.Sub(waits) >= waitsLong {
 		t, _ := TroubleOf(&BusyError{cause{s.path, nil}, others(s.path, writing)}, waits)
 		h.note(t)
