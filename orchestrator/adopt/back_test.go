@@ -1,8 +1,8 @@
 package adopt
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
