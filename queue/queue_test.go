@@ -426,7 +426,7 @@ func ends(e Entry) Entry {
 }
 
 func anyStep(t *rapid.T, e Entry) (string, Entry, error) {
-	steps := []string{"offer", "again", "withdraw", "advance", "fail", "rebind", "goon", "ack", "claim", "void", "judge", "suspend", "cancel", "drop", "retry", "defer", "wake", "hasten", "unread", "recover"}
+	steps := []string{"offer", "again", "withdraw", "advance", "fail", "rebind", "goon", "ack", "claim", "void", "judge", "suspend", "cancel", "drop", "retry", "defer", "wake", "hasten", "unread", "recover", "given again", "ended"}
 	name := rapid.SampledFrom(steps).Draw(t, "step")
 	to := Handover{Session: "s", File: rapid.SampledFrom([]string{"", "f"}).Draw(t, "file")}
 	var err error
@@ -469,6 +469,10 @@ func anyStep(t *rapid.T, e Entry) (string, Entry, error) {
 		e, err = e.Hasten()
 	case "unread":
 		e, err = e.MarkUnread()
+	case "given again":
+		e, err = e.GiveAgain()
+	case "ended":
+		e, err = e.EndAs(rapid.SampledFrom([]Reason{"", Poison}).Draw(t, "as"), "", noon)
 	case "recover":
 		b := func(what string) bool { return rapid.Bool().Draw(t, what) }
 		e, _ = e.Recover(Interruption{

@@ -281,3 +281,32 @@ func (e Entry) Retry(place int64) (Entry, error) {
 	e.Ended, e.Reason, e.Cause = time.Time{}, "", ""
 	return e, nil
 }
+
+// EndAs ends an entry as it has ended where more is known than its row tells, because the store is
+// older: it is done, or dead for a reason. What is done, or was dropped, stays that.
+func (e Entry) EndAs(why Reason, cause string, at time.Time) (Entry, error) {
+	switch {
+	case e.State == Done || e.State == Dropped:
+		return e, e.refuse("end", ErrState)
+	case why == "":
+		return e.end(Done, "", "", at), nil
+	}
+	return e.end(Dead, why, cause, at), nil
+}
+
+// GiveAgain queues an entry, in its place, of which its row does not tell whether a session has had
+// it: the store is older. Its next hand-over is a repeat.
+func (e Entry) GiveAgain() (Entry, error) {
+	if !e.State.IsInFlight() && e.State != Queued && e.State != Later {
+		return e, e.refuse("give again", ErrState)
+	}
+	if e.State != Later {
+		e = e.requeue()
+	}
+	before := 1
+	if e.Lane == Returning { // Offer counts none
+		before = 2
+	}
+	e.Attempt, e.Untouched, e.Cancel = max(before, e.Attempt), false, ""
+	return e, nil
+}

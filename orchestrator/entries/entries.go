@@ -62,7 +62,7 @@ func Hold(c *store.Change, agent string, binding int64) error {
 
 // begin makes an agent's queue if it has none.
 func begin(c *store.Change, agent string) error {
-	_, err := c.Do(`INSERT INTO queues (agent, binding, seq) VALUES ($1, 0, 0) ON CONFLICT (agent) DO NOTHING`, agent)
+	_, err := c.Do(`INSERT INTO queues (agent, binding, seq, done, dead, gone) VALUES ($1, 0, 0, 0, 0, 0) ON CONFLICT (agent) DO NOTHING`, agent)
 	return err
 }
 
@@ -159,7 +159,10 @@ func Insert(c *store.Change, agent string, e queue.Entry, t queue.Text) (queue.E
 			return e, err
 		}
 	}
-	if _, err := c.Do(`INSERT INTO entries (`+names+`) VALUES (`+numbers+`)`, values(&e)...); err != nil {
+	if _, err := c.Do(`INSERT INTO entries (`+names+`, n) VALUES (`+numbers+`, 0)`, values(&e)...); err != nil {
+		return e, err
+	}
+	if err := number(c, "", e, 0); err != nil {
 		return e, err
 	}
 	if _, err := c.Do(`INSERT INTO texts (agent, seq, prompt, hash, line) VALUES ($1, $2, $3, $4, $5)`, agent, seq, t.Prompt, sum(t.Prompt), append([]byte{}, t.Line...)); err != nil {

@@ -394,7 +394,7 @@ func TestDroppedAndRetried(t *testing.T) {
 		}
 		return err
 	})
-	if dead := get(r, func(v *store.View) ([]queue.Entry, error) { return entries.Dead(v, "a", 9) }); len(dead) != 1 || dead[0].ID != "x" {
+	if dead := get(r, func(v *store.View) ([]entries.Ended, error) { return entries.Dead(v, "a", 0, 9) }); len(dead) != 1 || dead[0].ID != "x" {
 		t.Errorf("%+v", dead)
 	}
 	r.do(func(c *store.Change) error {
@@ -590,7 +590,9 @@ func TestNoStatementReadsTheWholeQueue(t *testing.T) {
 		"next due":  `SELECT not_before FROM entries WHERE state = 'later' ORDER BY not_before LIMIT 1`,
 		"depths":    `SELECT agent, state, lane, count(*) FROM entries WHERE ended = 0 GROUP BY agent, state, lane`,
 		"depth":     `SELECT state, lane, count(*) FROM entries WHERE agent = 'a' AND ended = 0 GROUP BY state, lane`,
-		"dead":      `SELECT seq FROM entries WHERE agent = 'a' AND state = 'dead' ORDER BY ended, seq LIMIT 5`,
+		"dead":      `SELECT seq FROM entries WHERE agent = 'a' AND state = 'dead' AND n > 0 AND n > 3 ORDER BY n LIMIT 5`,
+		"done":      `SELECT seq FROM entries WHERE agent = 'a' AND state = 'done' AND n > 0 AND ended >= 7 ORDER BY n DESC LIMIT 5`,
+		"purge":     `SELECT seq FROM entries WHERE agent = 'a' AND state = 'dead' AND n > 0 AND ended <= 7 ORDER BY n LIMIT 5`,
 		"prune":     `SELECT agent, seq FROM entries WHERE ended > 0 AND ended < 7 AND state <> 'dead' ORDER BY ended LIMIT 5`,
 		"delivery":  `SELECT seq FROM entries WHERE agent = 'a' AND delivery = 'x'`,
 	} {

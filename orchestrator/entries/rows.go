@@ -66,12 +66,17 @@ func one(v *store.View, where string, args ...any) (*queue.Entry, error) {
 	if found == nil || err != nil || found.Handover.N == 0 {
 		return found, err
 	}
-	h := &found.Handover
-	var at int64
-	_, err = v.One(`SELECT session, via, at, prompt_id, transcript, place, file, unmarked FROM handovers WHERE agent = $1 AND seq = $2 AND n = $3`,
-		[]any{found.Agent, found.Seq, h.N}, &h.Session, &h.Via, &at, &h.PromptID, &h.Transcript, &h.Offset, &h.File, &h.Unmarked)
-	h.At = store.Time(at)
+	found.Handover, err = handoverOf(v, found.Key, found.Handover.N)
 	return found, err
+}
+
+func handoverOf(v *store.View, k queue.Key, n int64) (queue.Handover, error) {
+	h := queue.Handover{N: n}
+	var at int64
+	_, err := v.One(`SELECT session, via, at, prompt_id, transcript, place, file, unmarked FROM handovers WHERE agent = $1 AND seq = $2 AND n = $3`,
+		[]any{k.Agent, k.Seq, n}, &h.Session, &h.Via, &at, &h.PromptID, &h.Transcript, &h.Offset, &h.File, &h.Unmarked)
+	h.At = store.Time(at)
+	return h, err
 }
 
 // many returns the entries that a condition names, without their hand-overs.
@@ -218,9 +223,4 @@ func Suspended(v *store.View, agent string) ([]queue.Entry, error) {
 // Later returns the entries whose time has not come, the next one first.
 func Later(v *store.View, agent string) ([]queue.Entry, error) {
 	return many(v, `agent = $1 AND ended = 0 AND state = 'later' ORDER BY not_before, seq`, agent)
-}
-
-// Dead returns the dead letters of an agent, oldest first, those after a key first.
-func Dead(v *store.View, agent string, most int) ([]queue.Entry, error) {
-	return many(v, `agent = $1 AND state = 'dead' ORDER BY ended, seq LIMIT $2`, agent, most)
 }

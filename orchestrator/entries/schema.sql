@@ -1,10 +1,15 @@
 -- The queue of each agent. agent: its key in agents. binding: the number of the agent's binding
 -- to this scheduler; who moves an entry names it, and one with another number moves nothing.
--- seq: the last number that was given to an entry or to a place in the queue.
+-- seq: the last number that was given to an entry or to a place in the queue. done, dead: the last
+-- numbers that were given to ends. gone: how many dead entries are dead no more: queued again, or
+-- purged.
 CREATE TABLE queues (
   agent   TEXT PRIMARY KEY,
   binding INTEGER NOT NULL,
-  seq     INTEGER NOT NULL
+  seq     INTEGER NOT NULL,
+  done    INTEGER NOT NULL,
+  dead    INTEGER NOT NULL,
+  gone    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- The prompts of each agent, a row each, from when they are accepted until 90 days after their
@@ -22,7 +27,8 @@ CREATE TABLE queues (
 -- handover: the number of the present hand-over in handovers. failure: the API failure that ended
 -- its turn. cancel: what a person wants of it once its session is gone: for-good or again.
 -- suspended: since when it waits for a person beside the queue. ended: when it ended; 0: it has
--- not. reason: why it is dead; cause: what happened, in a line.
+-- not. reason: why it is dead; cause: what happened, in a line. n: its number among those that
+-- are done, or among the dead ones, in the order in which that was committed; 0: it is neither.
 CREATE TABLE entries (
   agent       TEXT NOT NULL,
   seq         INTEGER NOT NULL,
@@ -52,6 +58,7 @@ CREATE TABLE entries (
   ended       INTEGER NOT NULL,
   reason      TEXT NOT NULL,
   cause       TEXT NOT NULL,
+  n           INTEGER NOT NULL,
   PRIMARY KEY (agent, seq),
   UNIQUE (agent, delivery)
 ) STRICT, WITHOUT ROWID;
@@ -59,7 +66,7 @@ CREATE INDEX entries_next ON entries (agent, lane, place) WHERE state = 'queued'
 CREATE INDEX entries_live ON entries (agent, state, lane) WHERE ended = 0;
 CREATE INDEX entries_due ON entries (not_before) WHERE state = 'later';
 CREATE INDEX entries_ended ON entries (ended) WHERE ended > 0;
-CREATE INDEX entries_dead ON entries (agent, ended) WHERE state = 'dead';
+CREATE INDEX entries_ends ON entries (agent, state, n) WHERE n > 0;
 
 -- What each entry says. prompt: the text. hash: its SHA-256, compared at each hand-over. line:
 -- the line of the inbox that it came in; empty: the envelope that its other columns make.

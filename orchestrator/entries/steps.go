@@ -110,8 +110,11 @@ func take(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, e
 }
 
 // move writes what a step has made of an entry, if its row is still as it was read.
-func move(c *store.Change, before, after queue.Entry) error {
-	if after == before {
+func move(c *store.Change, before, after queue.Entry) error { return moveAs(c, before, after, 0) }
+
+// moveAs is move for an entry that has ended elsewhere, with the number of its end; 0: the next.
+func moveAs(c *store.Change, before, after queue.Entry, end int64) error {
+	if after == before && end == 0 {
 		return nil
 	}
 	args := append(values(&after), string(before.State), before.Attempt, before.Handover.N)
@@ -120,6 +123,9 @@ func move(c *store.Change, before, after queue.Entry) error {
 		AND state = $%d AND attempt = $%d AND handover = $%d`, set, n-2, n-1, n), args...)
 	if err == nil && rows != 1 {
 		err = fmt.Errorf("cannot change entry %s: %w", before.Delivery, queue.ErrStale)
+	}
+	if err == nil {
+		err = number(c, before.State, after, end)
 	}
 	if err != nil {
 		return err
@@ -211,14 +217,23 @@ func Judge(c *store.Change, k queue.Key, v Verdict) (*queue.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Do(`INSERT INTO verdicts (agent, seq, check_no, iteration, passed, reason, by_whom, why, took, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		k.Agent, k.Seq, v.Check, v.Iteration, v.Passed, string(v.GiveUp), v.By, v.Why, v.Took.Milliseconds(), store.Millis(v.At)); err != nil {
+	if err := keepVerdict(c, k, v); err != nil {
 		return nil, err
 	}
-	s := v.Shown.Within()
-	_, err = c.Do(`INSERT INTO shown (agent, seq, output, answers) VALUES ($1, $2, $3, $4)
+	return e, keepShown(c, k, v.Shown)
+}
+
+func keepVerdict(c *store.Change, k queue.Key, v Verdict) error {
+	_, err := c.Do(`INSERT INTO verdicts (agent, seq, check_no, iteration, passed, reason, by_whom, why, took, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		k.Agent, k.Seq, v.Check, v.Iteration, v.Passed, string(v.GiveUp), v.By, v.Why, v.Took.Milliseconds(), store.Millis(v.At))
+	return err
+}
+
+func keepShown(c *store.Change, k queue.Key, s queue.Shown) error {
+	s = s.Within()
+	_, err := c.Do(`INSERT INTO shown (agent, seq, output, answers) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (agent, seq) DO UPDATE SET output = excluded.output, answers = excluded.answers`, k.Agent, k.Seq, s.Output, s.Answers)
-	return e, err
+	return err
 }
 
 // Suspend takes the entry with a key, whose check has passed, out of the queue's order until a
@@ -374,7 +389,11 @@ func Prune(c *store.Change, before time.Time, most int) (gone int64, err error) 
 // Purge removes dead entries of an agent that ended until a time, at most so many, and returns
 // how many.
 func Purge(c *store.Change, agent string, until time.Time, most int) (gone int64, err error) {
-	return remove(c, `agent = $1 AND state = 'dead' AND ended <= $2 ORDER BY ended LIMIT $3`, agent, store.Millis(until), most)
+	gone, err = remove(c, `agent = $1 AND state = 'dead' AND n > 0 AND ended <= $2 ORDER BY n LIMIT $3`, agent, store.Millis(until), most)
+	if err == nil && gone > 0 {
+		_, err = c.Do(`UPDATE queues SET gone = gone + $2 WHERE agent = $1`, agent, gone)
+	}
+	return gone, err
 }
 
 func remove(c *store.Change, which string, args ...any) (gone int64, err error) {

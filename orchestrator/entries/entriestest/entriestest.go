@@ -21,11 +21,17 @@ func New(t testing.TB, stateDir string) *store.Store {
 // Make makes the tables in a store that lacks them.
 func Make(t testing.TB, s *store.Store) {
 	t.Helper()
+	Apply(t, s, "entries", entries.Schema)
+}
+
+// Apply carries out a schema in a store that lacks one of its tables.
+func Apply(t testing.TB, s *store.Store, table, schema string) {
+	t.Helper()
 	err := s.Write(t.Context(), func(c *store.Change) error {
-		if there, err := c.One(`SELECT name FROM sqlite_master WHERE name = 'entries'`, nil, new(string)); there || err != nil {
+		if there, err := c.One(`SELECT name FROM sqlite_master WHERE name = $1`, []any{table}, new(string)); there || err != nil {
 			return err
 		}
-		for statement := range strings.SplitSeq(entries.Schema, ";\n") {
+		for statement := range strings.SplitSeq(schema, ";\n") {
 			if strings.TrimSpace(statement) == "" {
 				continue
 			}
