@@ -164,6 +164,9 @@ type Entry struct {
 	Cancel  Cancel // what a person wants of it once its session is gone
 	// Suspended is since when it waits for a person beside the queue; zero: it does not.
 	Suspended time.Time
+	// Conversation is the client's in which a suspended entry was worked on, and in which its next
+	// iteration continues; "": it was not suspended, or that is not known.
+	Conversation string
 
 	// Ended is when it ended, Reason why it is dead, Cause what happened, in a line.
 	Ended  time.Time

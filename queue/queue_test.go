@@ -41,7 +41,7 @@ func inState(t testing.TB, s State) Entry {
 			e = must(t)(e.Judge(Verdict{Check: 1}, noon))
 		}
 		if s == Suspended {
-			e = must(t)(e.Suspend(1, noon))
+			e = must(t)(e.Suspend(1, "c", noon))
 		}
 	}
 	return e
@@ -454,7 +454,7 @@ func anyStep(t *rapid.T, e Entry) (string, Entry, error) {
 	case "judge":
 		e, err = e.Judge(Verdict{Check: rapid.IntRange(0, 5).Draw(t, "check"), Passed: rapid.Bool().Draw(t, "passed"), GiveUp: rapid.SampledFrom([]Reason{"", NoProgress}).Draw(t, "why")}, noon)
 	case "suspend":
-		e, err = e.Suspend(rapid.IntRange(0, 5).Draw(t, "check"), noon)
+		e, err = e.Suspend(rapid.IntRange(0, 5).Draw(t, "check"), "c", noon)
 	case "cancel":
 		e, err = e.MarkCancelled(rapid.SampledFrom([]Cancel{CancelForGood, CancelAgain}).Draw(t, "as"))
 	case "drop":

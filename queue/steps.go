@@ -164,7 +164,7 @@ func (e Entry) Acknowledge(now time.Time) (Entry, error) {
 
 func (e Entry) end(as State, why Reason, cause string, now time.Time) Entry {
 	e.State, e.Reason, e.Cause, e.Ended = as, why, cause, now
-	e.Claimed, e.Interrupted, e.Failure, e.Cancel, e.Suspended = time.Time{}, "", "", "", time.Time{}
+	e.Claimed, e.Interrupted, e.Failure, e.Cancel, e.Suspended, e.Conversation = time.Time{}, "", "", "", time.Time{}, ""
 	return e
 }
 
@@ -234,11 +234,12 @@ func (e Entry) Judge(v Verdict, now time.Time) (Entry, error) {
 const MostSuspended = 10
 
 // Suspend takes an entry whose check has passed out of the queue's order until a person answers.
-func (e Entry) Suspend(check int, now time.Time) (Entry, error) {
+// conversation is the client's in which it was worked on, or "".
+func (e Entry) Suspend(check int, conversation string, now time.Time) (Entry, error) {
 	if e.State != Checking || e.Check != check {
 		return e, e.refuse("suspend", ErrStale)
 	}
-	e.State, e.Suspended, e.Failure = Suspended, now, ""
+	e.State, e.Suspended, e.Conversation, e.Failure = Suspended, now, conversation, ""
 	return e, nil
 }
 

@@ -45,6 +45,8 @@ package inbox
 import (
 	"errors"
 	"time"
+
+	"heartbeat/queue"
 )
 
 // Place says where a queue lives.
@@ -109,7 +111,7 @@ const (
 )
 
 // Reason says why an entry became a dead letter. The list is closed.
-type Reason string
+type Reason = queue.Reason
 
 // The reasons for dead letters.
 const (

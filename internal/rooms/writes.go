@@ -23,6 +23,7 @@ var writers = map[string]string{
 	"orchestrator/adopt/adopt.go Act":              answered,
 	"orchestrator/adopt/adopt.go takeOnce":         answered,
 	"orchestrator/adopt/usage.go billsOf":          answered,
+	"orchestrator/check/check.go write":            again,
 	"orchestrator/holds.go follow":                 owed,
 	"orchestrator/journal/journal.go Flush":        again,
 	"orchestrator/launch/conversation.go Forget":   owed,

@@ -309,7 +309,7 @@ func TestWhatWaitsForAPersonComesBackFirst(t *testing.T) {
 			return err
 		})
 		return r.Write(t.Context(), func(c *store.Change) error {
-			e, err := entries.Suspend(c, g.Key, 1, noon)
+			e, err := entries.Suspend(c, g.Key, 1, "c", noon)
 			if err == nil {
 				asked = append(asked, e.Key)
 			}
@@ -528,7 +528,7 @@ func TestTheStoreGivesBackWhatAStepHasMade(t *testing.T) {
 					case "withdraw":
 						e, err = entries.Take(c, entries.RefOf(now), queue.Entry.Withdraw)
 					case "suspend":
-						e, err = entries.Suspend(c, now.Key, now.Check, noon)
+						e, err = entries.Suspend(c, now.Key, now.Check, "c", noon)
 					case "judge":
 						k := queue.Key{Agent: agent, Seq: int64(rapid.IntRange(1, 5).Draw(rt, "which"))}
 						e, err = entries.Judge(c, k, entries.Verdict{Verdict: queue.Verdict{Check: mirror[k.Seq].Check, Passed: rapid.Bool().Draw(rt, "passed")}, At: noon})

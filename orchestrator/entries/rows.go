@@ -10,7 +10,7 @@ import (
 
 // names are the columns of the table entries, as values and fields have them.
 const names = `agent, seq, delivery, entry_id, id, source, state, lane, place, not_before, accepted, attempt, repeats, untouched, unread,
-	checked, iteration, most, check_no, claimed, interrupted, handover, failure, cancel, suspended, ended, reason, cause`
+	checked, iteration, most, check_no, claimed, interrupted, handover, failure, cancel, suspended, conversation, ended, reason, cause`
 
 // numbers are the parameters for names.
 var numbers = func() string {
@@ -37,7 +37,7 @@ func values(e *queue.Entry) []any {
 		e.Agent, e.Seq, e.Delivery, e.EntryID, e.ID, e.Source, string(e.State), int(e.Lane), e.Place, store.Millis(e.NotBefore), store.Millis(e.Accepted),
 		e.Attempt, e.Repeats, e.Untouched, e.Unread,
 		e.Checked, e.Iteration, e.Most, e.Check, store.Millis(e.Claimed), string(e.Interrupted), e.Handover.N, e.Failure, string(e.Cancel),
-		store.Millis(e.Suspended), store.Millis(e.Ended), string(e.Reason), e.Cause,
+		store.Millis(e.Suspended), e.Conversation, store.Millis(e.Ended), string(e.Reason), e.Cause,
 	}
 }
 
@@ -48,7 +48,7 @@ func scan(row store.Scan) (e queue.Entry, err error) {
 		&e.Agent, &e.Seq, &e.Delivery, &e.EntryID, &e.ID, &e.Source, &e.State, &e.Lane, &e.Place, &notBefore, &accepted,
 		&e.Attempt, &e.Repeats, &e.Untouched, &e.Unread,
 		&e.Checked, &e.Iteration, &e.Most, &e.Check, &claimed, &e.Interrupted, &e.Handover.N, &e.Failure, &e.Cancel,
-		&suspended, &ended, &e.Reason, &e.Cause,
+		&suspended, &e.Conversation, &ended, &e.Reason, &e.Cause,
 	)
 	e.NotBefore, e.Accepted, e.Claimed = store.Time(notBefore), store.Time(accepted), store.Time(claimed)
 	e.Suspended, e.Ended = store.Time(suspended), store.Time(ended)

@@ -26,9 +26,10 @@ CREATE TABLE queues (
 -- is checked. interrupted: the state in which its session ended, if it is checked for that.
 -- handover: the number of the present hand-over in handovers. failure: the API failure that ended
 -- its turn. cancel: what a person wants of it once its session is gone: for-good or again.
--- suspended: since when it waits for a person beside the queue. ended: when it ended; 0: it has
--- not. reason: why it is dead; cause: what happened, in a line. n: its number among those that
--- are done, or among the dead ones, in the order in which that was committed; 0: it is neither.
+-- suspended: since when it waits for a person beside the queue; conversation: the client's in
+-- which it goes on afterwards. ended: when it ended; 0: it has not. reason: why it is dead; cause:
+-- what happened, in a line. n: its number among those that are done, or among the dead ones, in
+-- the order in which that was committed; 0: it is neither.
 CREATE TABLE entries (
   agent       TEXT NOT NULL,
   seq         INTEGER NOT NULL,
@@ -55,6 +56,7 @@ CREATE TABLE entries (
   failure     TEXT NOT NULL,
   cancel      TEXT NOT NULL,
   suspended   INTEGER NOT NULL,
+  conversation TEXT NOT NULL,
   ended       INTEGER NOT NULL,
   reason      TEXT NOT NULL,
   cause       TEXT NOT NULL,
@@ -139,6 +141,10 @@ CREATE TABLE shown (
 -- Each verdict about an entry's work. check_no: which check. iteration: what people call it.
 -- passed: 1 if its work is done. reason: why the entry was given up, or ''. by_whom: what
 -- decided: check, promise, or who approved. why: what the check ended with. took: in ms. at: when.
+-- worked: how long the agent worked on the iteration, in ms. said: a digest of what the check
+-- printed, without digits. files: a digest of the agent's files after it. same: 1 if they were
+-- before it what they were after the check before. told: 1 if nothing was checked, and the
+-- agent was told what people have answered.
 CREATE TABLE verdicts (
   agent     TEXT NOT NULL,
   seq       INTEGER NOT NULL,
@@ -150,5 +156,10 @@ CREATE TABLE verdicts (
   why       TEXT NOT NULL,
   took      INTEGER NOT NULL,
   at        INTEGER NOT NULL,
+  worked    INTEGER NOT NULL,
+  said      TEXT NOT NULL,
+  files     TEXT NOT NULL,
+  same      INTEGER NOT NULL,
+  told      INTEGER NOT NULL,
   PRIMARY KEY (agent, seq, check_no)
 ) STRICT, WITHOUT ROWID;

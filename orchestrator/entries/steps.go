@@ -208,24 +208,58 @@ type Verdict struct {
 	By, Why   string // what decided, and what the check ended with
 	Took      time.Duration
 	At        time.Time
+	// Worked is how long the agent worked on the iteration; Said a digest of what its check
+	// printed, without digits; Same is true if the agent's files were before the check what they
+	// were after the check before; Files is a digest of them after it, or "".
+	Worked      time.Duration
+	Said, Files string
+	Same        bool
+	// Told is true if nothing was checked: the agent is told what people have answered.
+	Told bool
 }
 
-// Judge carries out a verdict about the entry with a key. The error matches queue.ErrStale if it
-// is about another check than the one that is awaited.
+// VerdictsOf returns the verdicts about an entry since it was queued, or queued again by a
+// person, the first one first.
+func VerdictsOf(v *store.View, k queue.Key) (all []Verdict, err error) {
+	err = v.Each(`SELECT check_no, iteration, passed, reason, by_whom, why, took, at, worked, said, files, same, told FROM verdicts WHERE agent = $1 AND seq = $2 ORDER BY check_no`,
+		[]any{k.Agent, k.Seq}, func(row store.Scan) error {
+			var d Verdict
+			var took, at, worked int64
+			err := row(&d.Check, &d.Iteration, &d.Passed, &d.GiveUp, &d.By, &d.Why, &took, &at, &worked, &d.Said, &d.Files, &d.Same, &d.Told)
+			d.Took, d.At, d.Worked = time.Duration(took)*time.Millisecond, store.Time(at), time.Duration(worked)*time.Millisecond
+			if d.Iteration <= 1 {
+				all = nil
+			}
+			all = append(all, d)
+			return err
+		})
+	return all, err
+}
+
+// Judge carries out a verdict about the entry with a key, one that Record has recorded before
+// included. The error matches queue.ErrStale if it is about another check than the one that is
+// awaited.
 func Judge(c *store.Change, k queue.Key, v Verdict) (*queue.Entry, error) {
 	e, err := TakeBy(c, k, func(e queue.Entry) (queue.Entry, error) { return e.Judge(v.Verdict, v.At) })
 	if err != nil {
 		return nil, err
 	}
+	return e, Record(c, k, v)
+}
+
+// Record records a verdict that is carried out later: it stands until then.
+func Record(c *store.Change, k queue.Key, v Verdict) error {
 	if err := keepVerdict(c, k, v); err != nil {
-		return nil, err
+		return err
 	}
-	return e, keepShown(c, k, v.Shown)
+	return keepShown(c, k, v.Shown)
 }
 
 func keepVerdict(c *store.Change, k queue.Key, v Verdict) error {
-	_, err := c.Do(`INSERT INTO verdicts (agent, seq, check_no, iteration, passed, reason, by_whom, why, took, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		k.Agent, k.Seq, v.Check, v.Iteration, v.Passed, string(v.GiveUp), v.By, v.Why, v.Took.Milliseconds(), store.Millis(v.At))
+	_, err := c.Do(`INSERT INTO verdicts (agent, seq, check_no, iteration, passed, reason, by_whom, why, took, at, worked, said, files, same, told)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT (agent, seq, check_no) DO NOTHING`,
+		k.Agent, k.Seq, v.Check, v.Iteration, v.Passed, string(v.GiveUp), v.By, v.Why, v.Took.Milliseconds(), store.Millis(v.At),
+		v.Worked.Milliseconds(), v.Said, v.Files, v.Same, v.Told)
 	return err
 }
 
@@ -237,8 +271,9 @@ func keepShown(c *store.Change, k queue.Key, s queue.Shown) error {
 }
 
 // Suspend takes the entry with a key, whose check has passed, out of the queue's order until a
-// person answers. The error matches ErrNoRoom if too many wait already.
-func Suspend(c *store.Change, k queue.Key, check int, now time.Time) (*queue.Entry, error) {
+// person answers. conversation is the client's in which it was worked on, or "". The error matches
+// ErrNoRoom if too many wait already.
+func Suspend(c *store.Change, k queue.Key, check int, conversation string, now time.Time) (*queue.Entry, error) {
 	waiting, err := Suspended(&c.View, k.Agent)
 	if err != nil {
 		return nil, err
@@ -246,7 +281,7 @@ func Suspend(c *store.Change, k queue.Key, check int, now time.Time) (*queue.Ent
 	if len(waiting) >= queue.MostSuspended {
 		return nil, fmt.Errorf("cannot suspend an entry of %s: %w", k.Agent, ErrNoRoom)
 	}
-	return TakeBy(c, k, func(e queue.Entry) (queue.Entry, error) { return e.Suspend(check, now) })
+	return TakeBy(c, k, func(e queue.Entry) (queue.Entry, error) { return e.Suspend(check, conversation, now) })
 }
 
 // Recover decides about the entry of an agent that is in flight, whose session is gone, and

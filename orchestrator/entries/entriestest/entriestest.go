@@ -10,11 +10,17 @@ import (
 	"heartbeat/orchestrator/store/storetest"
 )
 
-// New opens a store in a state directory until the test ends.
-func New(t testing.TB, stateDir string) *store.Store {
+// New opens a store in a state directory until the test ends. It has the tables of package
+// entries, and those of other schemas.
+func New(t testing.TB, stateDir string, schemas ...string) *store.Store {
 	t.Helper()
 	s := storetest.New(t, stateDir)
 	Make(t, s)
+	for _, schema := range schemas {
+		if err := s.Write(t.Context(), func(c *store.Change) error { return carryOut(c, schema) }); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return s
 }
 
@@ -31,17 +37,21 @@ func Apply(t testing.TB, s *store.Store, table, schema string) {
 		if there, err := c.One(`SELECT name FROM sqlite_master WHERE name = $1`, []any{table}, new(string)); there || err != nil {
 			return err
 		}
-		for statement := range strings.SplitSeq(schema, ";\n") {
-			if strings.TrimSpace(statement) == "" {
-				continue
-			}
-			if _, err := c.Do(statement); err != nil {
-				return err
-			}
-		}
-		return nil
+		return carryOut(c, schema)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func carryOut(c *store.Change, schema string) error {
+	for statement := range strings.SplitSeq(schema, ";\n") {
+		if strings.TrimSpace(statement) == "" {
+			continue
+		}
+		if _, err := c.Do(statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // Rule is what an entry may take; 0 is no limit.
@@ -58,7 +58,7 @@ const Longest = hook.LongestPause
 // at once.
 type Decision struct {
 	// Gone is why the entry is given up, or "".
-	Gone inbox.Reason
+	Gone queue.Reason
 	// Wait is how long to wait before it is handed over again.
 	Wait time.Duration
 }
@@ -70,16 +70,16 @@ func (p Past) After(i Iteration, r Rule) (Past, Decision) {
 	p.Last = append(append([]Iteration(nil), p.Last[max(0, len(p.Last)+1-few):]...), i)
 	switch {
 	case r.MaxIterations > 0 && p.Iterations >= r.MaxIterations:
-		return p, Decision{Gone: inbox.MaxIterations}
+		return p, Decision{Gone: queue.MaxIterations}
 	case r.MaxTime > 0 && p.Worked >= r.MaxTime:
-		return p, Decision{Gone: inbox.MaxTime}
+		return p, Decision{Gone: queue.MaxTime}
 	case p.stands():
-		return p, Decision{Gone: inbox.NoProgress}
+		return p, Decision{Gone: queue.NoProgress}
 	case !p.rushes():
 		p.Waits = 0
 		return p, Decision{}
 	case p.Waits >= most:
-		return p, Decision{Gone: inbox.TooFast}
+		return p, Decision{Gone: queue.TooFast}
 	}
 	wait := base
 	for range p.Waits {
