@@ -165,7 +165,7 @@ func TestNoDeliveryIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	senders, each := 20, 5
 	if *testbed.Full {
-		senders, each = 100, 10
+		senders, each = 100, 30
 	}
 	w := newWorld(t)
 	w.put("heartbeat.yaml", hooked)
