@@ -31,15 +31,18 @@ type scenario struct {
 	minutes int
 	window  time.Duration
 	late    time.Duration // the most that the 99th of 100 fires may be late
+	// past is true if the store is as a year has left it, and commands are asked of it.
+	past bool
+}
+
+// nextSeason is months away.
+func nextSeason(_ int, first time.Time) string {
+	return fmt.Sprintf("0 0 1 %d *", first.AddDate(0, 3, 0).Month())
 }
 
 var scenarios = map[string]scenario{
-	"idle": {
-		name: "idle", what: "no fire is due for months", minutes: 1,
-		cron: func(_ int, first time.Time) string {
-			return fmt.Sprintf("0 0 1 %d *", first.AddDate(0, 3, 0).Month())
-		},
-	},
+	"idle": {name: "idle", what: "no fire is due for months", minutes: 1, cron: nextSeason},
+	"year": {name: "year", what: "as idle, and its store has what a year of work leaves", minutes: 1, cron: nextSeason, past: true},
 	"spread": {
 		name: "spread", what: "1 in 10 every 5 minutes, 3 every 15, 6 hourly, at the full minute", late: lateP99,
 		cron: func(i int, _ time.Time) string {
@@ -67,7 +70,7 @@ var scenarios = map[string]scenario{
 // names returns the scenarios in the order in which they run: the first one
 // finds empty directories.
 func names() []string {
-	order := []string{"idle", "spread", "jitter", "burst"}
+	order := []string{"idle", "spread", "jitter", "burst", "year"}
 	for _, n := range slices.Sorted(maps.Keys(scenarios)) {
 		if !slices.Contains(order, n) {
 			order = append(order, n)

@@ -195,3 +195,24 @@ func TestScenariosDeclareAFleet(t *testing.T) {
 		}
 	}
 }
+
+// TestAYearIsThere: the store of the scenario is as its tables are now, and heartbeat answers.
+func TestAYearIsThere(t *testing.T) {
+	t.Parallel()
+	s, _ := small(t)
+	sc, r := scenarios["year"], Result{}
+	s.agents = 2
+	if err := s.liveYear(t.Context(), sc); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.declare(sc, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.askAll(sc, &r); err != nil || len(r.Asked) != len(asked) {
+		t.Errorf("%v, %v", r.Asked, err)
+	}
+	out, err := s.ask(sc)("usage", "--since", "400d", "-o", "json")
+	if err != nil || !strings.Contains(string(out), `"total":{"turns":20`) {
+		t.Errorf("%.500s, %v", out, err)
+	}
+}

@@ -128,6 +128,9 @@ func (s settings) apart(ctx context.Context, name string) (*Result, error) {
 		return nil, err
 	}
 	fmt.Fprintf(os.Stderr, "fleetsim: %s, %d agents\n", name, s.agents)
+	if err := s.liveYear(ctx, scenarios[name]); err != nil {
+		return nil, err
+	}
 	cmd := exec.CommandContext(ctx, self, "-scenario", name,
 		"-agents", fmt.Sprint(s.agents), "-max-sessions", fmt.Sprint(s.slots), "-minutes", fmt.Sprint(s.minutes),
 		"-session", s.session.String(), "-settle", s.settle.String(), "-cpuprofile", s.profile)

@@ -94,6 +94,9 @@ func (r *Result) print(w io.Writer) {
 		r.Load.Seconds(), r.Ready.Seconds(), r.RSSReady>>20, r.RSSPeak>>20)
 	fmt.Fprintf(w, "  processor %.2f s, %.2f %% of a core\t%d goroutines\t%d open files\t\n",
 		r.CPU.Seconds(), r.CPUPercent, r.Goroutines, r.Descriptors)
+	for _, a := range r.Asked {
+		fmt.Fprintf(w, "  heartbeat %s\t%.2f s\t\n", a.Command, a.Took.Seconds())
+	}
 	if r.Owed == 0 {
 		return
 	}

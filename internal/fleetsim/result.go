@@ -42,6 +42,8 @@ type Result struct {
 	// fires that they owed: 1 when all are treated alike.
 	Jain float64 `json:"jain"`
 
+	Asked []answer `json:"asked,omitempty"` // commands, while it ran
+
 	CPU         time.Duration `json:"cpu_ns"` // while watched
 	CPUPercent  float64       `json:"cpu_percent"`
 	RSSReady    int64         `json:"rss_ready"`

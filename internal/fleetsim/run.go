@@ -24,7 +24,7 @@ const startTime = 2 * time.Second
 // lead is how long a fleet may take to be ready, before the first minute that
 // is watched begins.
 func (s settings) lead() time.Duration {
-	return cmp.Or(s.ready, startTime) + time.Duration(s.agents)*3*time.Millisecond
+	return cmp.Or(s.ready, startTime) + time.Duration(s.agents)*6*time.Millisecond
 }
 
 // run runs one scenario in this process.
@@ -56,6 +56,9 @@ func (s settings) run(ctx context.Context, sc scenario) (_ *Result, err error) {
 		return nil, err
 	}
 	if err := s.watched(ctx, r, last); err != nil {
+		return nil, err
+	}
+	if err := s.askAll(sc, r); err != nil {
 		return nil, err
 	}
 	if err := s.settled(ctx, sc, crew, due); err != nil {
@@ -170,7 +173,7 @@ func (s settings) watched(ctx context.Context, r *Result, until time.Time) error
 
 // settled waits until every fire that was due is done with, or no time is left.
 func (s settings) settled(ctx context.Context, sc scenario, c *crew, due promise.Record) error {
-	for end := time.Now().Add(s.settle); time.Now().Before(end); {
+	for end := time.Now().Add(s.settle); len(due) > 0 && time.Now().Before(end); {
 		h, err := s.readHistory(sc)
 		if err != nil || h.done(c, due) {
 			return err
