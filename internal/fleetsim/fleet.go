@@ -163,16 +163,21 @@ var namesOfFires = regexp.MustCompile(`\ba[0-9]+/[-a-z0-9]+@[-+:.TZ0-9]+`)
 // ask runs the built heartbeat over a scenario's fleet.
 func (s settings) ask(sc scenario) promise.Ask {
 	return func(args ...string) ([]byte, error) {
-		cmd := exec.Command(filepath.Join(s.programs, "heartbeat"), append([]string{"-f", s.file(sc)}, args...)...)
-		cmd.Env = append(os.Environ(), "HEARTBEAT_STATE_DIR="+filepath.Dir(s.stateDir(sc)))
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		if err != nil {
-			return nil, fmt.Errorf("heartbeat %q: %w: %s", args, err, &stderr)
-		}
-		return out, nil
+		out, _, err := s.heartbeat(sc, args...)
+		return out, err
 	}
+}
+
+// heartbeat runs the built heartbeat over a scenario's fleet, and returns what processor time it took.
+func (s settings) heartbeat(sc scenario, args ...string) (out []byte, cpu time.Duration, err error) {
+	cmd := exec.Command(filepath.Join(s.programs, "heartbeat"), append([]string{"-f", s.file(sc)}, args...)...)
+	cmd.Env = append(os.Environ(), "HEARTBEAT_STATE_DIR="+filepath.Dir(s.stateDir(sc)))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if out, err = cmd.Output(); err != nil {
+		return nil, 0, fmt.Errorf("heartbeat %q: %w: %s", args, err, &stderr)
+	}
+	return out, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
 // inQueues asks what stands in the agents' queues.

@@ -90,12 +90,12 @@ func (s settings) report(w io.Writer, all []Result) (missed int, err error) {
 
 func (r *Result) print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s: %d agents, max-sessions %d; %s\n", r.Scenario, r.Agents, r.Slots, r.What)
-	fmt.Fprintf(w, "  configuration %.2f s\tready %.2f s\tmemory %d MB ready, %d MB most\t\n",
-		r.Load.Seconds(), r.Ready.Seconds(), r.RSSReady>>20, r.RSSPeak>>20)
+	fmt.Fprintf(w, "  configuration %.2f s\tready %.2f s, processor %.2f s\tmemory %d MB ready, %d MB most\t\n",
+		r.Load.Seconds(), r.Ready.Seconds(), r.ReadyCPU.Seconds(), r.RSSReady>>20, r.RSSPeak>>20)
 	fmt.Fprintf(w, "  processor %.2f s, %.2f %% of a core\t%d goroutines\t%d open files\t\n",
 		r.CPU.Seconds(), r.CPUPercent, r.Goroutines, r.Descriptors)
 	for _, a := range r.Asked {
-		fmt.Fprintf(w, "  heartbeat %s\t%.2f s\t\n", a.Command, a.Took.Seconds())
+		fmt.Fprintf(w, "  heartbeat %s\t%.2f s\tprocessor %.2f s\t\n", a.Command, a.Took.Seconds(), a.CPU.Seconds())
 	}
 	if r.Owed == 0 {
 		return

@@ -23,6 +23,8 @@ type Result struct {
 	Load  time.Duration `json:"load_ns"`  // of the configuration
 	Ready time.Duration `json:"ready_ns"` // from Run to ready
 
+	ReadyCPU time.Duration `json:"ready_cpu_ns"`
+
 	// Owed fires were due, Skipped of them while the agent's last one was not
 	// done. Record is the file of what the findings were found in.
 	Owed     int               `json:"owed"`

@@ -121,7 +121,7 @@ func (s settings) start(ctx context.Context, sc scenario, f *config.Fleet, c *cr
 		return nil, err
 	}
 	ready := make(chan struct{})
-	began := time.Now()
+	began, cpu := time.Now(), cpuTime()
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	kept, release, err := adopt.Open(ctx, stateDir, logger)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s settings) start(ctx context.Context, sc scenario, f *config.Fleet, c *cr
 		Fleet: f, StateDir: stateDir, Store: kept, Runner: c, Inboxes: c.Folders,
 		Prepare: func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{}, nil },
 		Log:     logger,
-		Ready:   func() { r.Ready = time.Since(began); close(ready) },
+		Ready:   func() { r.Ready, r.ReadyCPU = time.Since(began), cpuTime()-cpu; close(ready) },
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	l := &live{cancel: cancel, ended: make(chan error, 1), log: log}

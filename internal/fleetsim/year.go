@@ -70,10 +70,11 @@ func (s settings) liveYear(ctx context.Context, sc scenario) error {
 // asked are the commands whose time is taken beside a fleet with a past.
 var asked = [][]string{{"status"}, {"history"}, {"events", "-n", "20"}, {"usage"}, {"usage", "--by", "day", "--since", "365d"}, {"series", "--since", "365d"}}
 
-// answer is how long a command has taken.
+// answer is how long a command has taken, and of what processor.
 type answer struct {
 	Command string        `json:"command"`
 	Took    time.Duration `json:"took_ns"`
+	CPU     time.Duration `json:"cpu_ns"`
 }
 
 // askAll asks them.
@@ -83,10 +84,11 @@ func (s settings) askAll(sc scenario, r *Result) error {
 	}
 	for _, args := range asked {
 		began := time.Now()
-		if _, err := s.ask(sc)(args...); err != nil {
+		_, cpu, err := s.heartbeat(sc, args...)
+		if err != nil {
 			return err
 		}
-		r.Asked = append(r.Asked, answer{Command: strings.Join(args, " "), Took: time.Since(began)})
+		r.Asked = append(r.Asked, answer{strings.Join(args, " "), time.Since(began), cpu})
 	}
 	return nil
 }
