@@ -40,6 +40,9 @@ func (s *Scheduler) AnswerApproval(ctx context.Context, id string, a approval.An
 	return s.consent.Answer(ctx, id, a)
 }
 
+// ApprovalsChanges is how often what agents ask for has changed in this run.
+func (s *Scheduler) ApprovalsChanges() uint64 { return s.consent.Changes() }
+
 // NeedsToken reports whether only who has a token may answer a request.
 func (s *Scheduler) NeedsToken(id string) bool { return s.consent.NeedsToken(id) }
 

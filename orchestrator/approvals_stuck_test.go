@@ -14,6 +14,8 @@ import (
 	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // TestAFolderThatHangsDelaysNoOtherAnswer: somebody holds the lock of one agent's queue,
@@ -74,11 +76,11 @@ func TestAnAnswerToWhatWasGivenUp(t *testing.T) {
 					}
 					return err
 				})
-				asked, err := r.ledger().Ask(t.Context(), asked, config.Approvals{}, time.Now())
-				if err == nil {
-					_, err = consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), asked.ID, approval.ByPerson(approval.Approved, "go"))
-				}
-				if err != nil {
+				storetest.Write(t, filepath.Join(r.dir, "state"), func(c *store.Change) (err error) {
+					asked, _, err = approval.Ask(c, asked, config.Approvals{}, time.Now())
+					return err
+				})
+				if _, err := r.answers(asked.ID, approval.ByPerson(approval.Approved, "go")); err != nil {
 					t.Fatal(err)
 				}
 				stop := r.run()
@@ -89,8 +91,8 @@ func TestAnAnswerToWhatWasGivenUp(t *testing.T) {
 				if e := last[len(last)-1]; told != (why == "") || why != "" && (e.State != "withdrawn" || e.Reason.Raw() != "approved by a person: go; the agent is not told: "+why) {
 					t.Errorf("it was told %q; journal: %+v", did.prompts, e)
 				}
-				if now, err := r.ledger().Find(asked.ID); err != nil || !now.Yes() || now.Owes() {
-					t.Errorf("%+v, %v", now, err)
+				if now := r.request(asked.ID); !now.Yes() || now.Owes() {
+					t.Errorf("%+v", now)
 				}
 			})
 		})
@@ -107,14 +109,14 @@ func TestKilledBetweenAnAnswerAndItsHandOver(t *testing.T) {
 			inBubble(t, "a", func(t *testing.T, r *rig) {
 				var did seen
 				id := r.asked(&did)
-				answer, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Rejected, "no"))
+				answer, err := r.answers(id, approval.ByPerson(approval.Rejected, "no"))
 				if err == nil && queued {
 					_, err = queue.Append(t.Context(), r.declare("a"), inbox.Letter{ID: consent.AnswerPrefix + id, Source: "approval", Prompt: answer.HandOver(), Urgent: true})
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Approved, "")); !errors.Is(err, approval.ErrAnswered) {
+				if _, err := r.answers(id, approval.ByPerson(approval.Approved, "")); !errors.Is(err, approval.ErrAnswered) {
 					t.Errorf("answered again: %v", err)
 				}
 				for range 2 {
@@ -189,7 +191,7 @@ func TestARenamedAgentsRequestsHaveItsName(t *testing.T) {
 		stop()
 		again := *renamed
 		again.Name = "newest"
-		if err := consent.SettleStopped(t.Context(), r.with(&again), filepath.Join(r.dir, "state"), nil); err != nil {
+		if err := consent.Settle(t.Context(), r.with(&again), filepath.Join(r.dir, "state"), nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.waiting(); len(got) != 1 {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,12 +12,13 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
-	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // seen is what the sessions of a fleet have worked on, in its order.
@@ -68,8 +70,50 @@ func (r *rig) say(agent, prompt string) {
 	r.tell(agent)
 }
 
-// ledger is that of the rig's fleet.
-func (r *rig) ledger() approval.Register { return approval.Of(filepath.Join(r.dir, "state")) }
+// requests are those that an agent has made, as the rig's store has them.
+func (r *rig) requests(of func(*store.View) ([]approval.Request, error)) []approval.Request {
+	r.t.Helper()
+	all, err := store.Ask(r.t.Context(), filepath.Join(r.dir, "state"), of)
+	if err != nil {
+		r.t.Error(err)
+	}
+	return all
+}
+
+// request is one of them.
+func (r *rig) request(id string) approval.Request {
+	r.t.Helper()
+	for _, one := range append(r.requests(approval.Done), r.waiting()...) {
+		if one.ID == id {
+			return one
+		}
+	}
+	r.t.Fatalf("there is no request %q", id)
+	return approval.Request{}
+}
+
+// files has the run's store get a request that was filed at a time of its own.
+func (r *rig) files(ask approval.Request, at time.Time) (asked approval.Request) {
+	r.t.Helper()
+	err := r.opt.Store.Write(r.t.Context(), func(c *store.Change) (err error) {
+		asked, _, err = approval.Ask(c, ask, config.Approvals{}, at)
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.s.consent.Look(r.t.Context())
+	return asked
+}
+
+// answers is who answers a request while no scheduler runs.
+func (r *rig) answers(id string, a approval.Answer) (answered approval.Request, err error) {
+	err = adopt.Act(r.t.Context(), filepath.Join(r.dir, "state"), func(c *store.Change) (err error) {
+		answered, err = consent.Answer(c, id, a, time.Now())
+		return err
+	})
+	return answered, err
+}
 
 // asked returns the id of a request that an agent called a has made in a run which has ended.
 func (r *rig) asked(did *seen) (id string) {
@@ -82,13 +126,9 @@ func (r *rig) asked(did *seen) (id string) {
 	return r.waiting()[0].ID
 }
 
-func (r *rig) waiting() (all []approval.Request) {
+func (r *rig) waiting() []approval.Request {
 	r.t.Helper()
-	all, err := r.ledger().Waiting()
-	if err != nil {
-		r.t.Error(err)
-	}
-	return all
+	return r.requests(approval.Waiting)
 }
 
 // TestTwoHundredFiresBehindOneApproval: they wait, nothing runs and nothing is lost,
@@ -163,9 +203,7 @@ func TestNobodyAnswers(t *testing.T) {
 		r.s.mu.Lock()
 		asked := approval.Request{Agent: "a", Key: r.s.fleet.find("a").key, Question: "Deploy?"}
 		r.s.mu.Unlock()
-		if _, err := r.ledger().Ask(t.Context(), asked, config.Approvals{}, time.Now().Add(5*time.Minute-approval.Lasts)); err != nil {
-			t.Fatal(err)
-		}
+		r.files(asked, time.Now().Add(5*time.Minute-approval.Lasts))
 		r.sleep(4 * time.Minute)
 		r.want("a", Held)
 		r.sleep(10 * time.Minute)
@@ -205,7 +243,7 @@ func TestAnAnswerWithoutARun(t *testing.T) {
 	inBubble(t, "a", func(t *testing.T, r *rig) {
 		var did seen
 		id := r.asked(&did)
-		if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Rejected, "no tests")); err != nil {
+		if _, err := r.answers(id, approval.ByPerson(approval.Rejected, "no tests")); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // it is told once
@@ -221,7 +259,7 @@ func TestAnAnswerWithoutARun(t *testing.T) {
 }
 
 // TestAnAnswerThatMissedTheBeginOfARun: whoever answers finds no scheduler while one has
-// looked and does not answer yet. That answer lay for half a minute.
+// looked and does not answer yet. That answer lay for half a minute; now the run alone takes it.
 func TestAnAnswerThatMissedTheBeginOfARun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "a", func(t *testing.T, r *rig) {
@@ -229,12 +267,13 @@ func TestAnAnswerThatMissedTheBeginOfARun(t *testing.T) {
 		id := r.asked(&did)
 		stop := r.run()
 		defer stop()
-		began := time.Now()
-		r.sleep(time.Millisecond)
-		r.want("a", status.Held)
-		if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Approved, "")); err != nil {
+		if _, err := r.answers(id, approval.ByPerson(approval.Approved, "")); !errors.As(err, new(*store.HeldError)) || !r.request(id).Waits() {
+			t.Errorf("beside the run: %v, %+v", err, r.request(id))
+		}
+		if _, err := r.s.AnswerApproval(t.Context(), id, approval.ByPerson(approval.Approved, "")); err != nil {
 			t.Fatal(err)
 		}
+		began := time.Now()
 		r.sleep(time.Minute)
 		if all := r.started("a"); len(all) != 2 || all[1].Sub(began) > 2*time.Second || len(did.prompts) != 2 {
 			t.Errorf("started at %v, it was told %q", all, did.prompts)
@@ -256,7 +295,7 @@ func TestAnAnswerThatIsOwedIsWork(t *testing.T) {
 			inBubble(t, "a other", func(t *testing.T, r *rig) {
 				var did seen
 				id := r.asked(&did)
-				if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Approved, "")); err != nil {
+				if _, err := r.answers(id, approval.ByPerson(approval.Approved, "")); err != nil {
 					t.Fatal(err)
 				}
 				if c.locked > 0 {
@@ -270,8 +309,8 @@ func TestAnAnswerThatIsOwedIsWork(t *testing.T) {
 				if took := time.Since(began); len(did.prompts) != c.told || took > time.Minute {
 					t.Errorf("after %s it was told %q", took, did.prompts)
 				}
-				if r, err := r.ledger().Find(id); err != nil || r.Owes() != (c.told == 1) {
-					t.Errorf("%+v, %v", r, err)
+				if r := r.request(id); r.Owes() != (c.told == 1) {
+					t.Errorf("%+v", r)
 				}
 			})
 		})
@@ -290,9 +329,7 @@ func TestACancelledPromptAsksNoMore(t *testing.T) {
 		key = r.s.fleet.find("a").key
 		r.s.mu.Unlock()
 		for _, entry := range []string{"cancelled", "another"} {
-			if _, err := r.ledger().Ask(t.Context(), approval.Request{Agent: m.Name, Key: key, Question: "q", Entry: entry}, config.Approvals{}, time.Now()); err != nil {
-				t.Fatal(err)
-			}
+			r.files(approval.Request{Agent: m.Name, Key: key, Question: "q", Entry: entry}, time.Now())
 		}
 		r.sleep(time.Minute)
 		r.want("a", Held)

@@ -2,8 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,8 +15,8 @@ import (
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // approved is an until: whose check passes and that people have to agree to.
@@ -85,7 +83,11 @@ func TestAYesToAVoidedCheckCountsForNoOther(t *testing.T) {
 					return err
 				})
 				if yes {
-					if _, err := r.ledger().Answer(t.Context(), old.ID, approval.ByPerson(approval.Approved, ""), time.Now()); err != nil {
+					err := r.opt.Store.Write(t.Context(), func(c *store.Change) error {
+						_, err := approval.Give(c, old.ID, approval.ByPerson(approval.Approved, ""), time.Now())
+						return err
+					})
+					if err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -96,7 +98,7 @@ func TestAYesToAVoidedCheckCountsForNoOther(t *testing.T) {
 				if len(r.replies("a")) != 0 {
 					t.Error("it is done by a yes to another check")
 				}
-				if was, _ := r.ledger().Find(old.ID); was.Waits() || was.Yes() != yes {
+				if was := r.request(old.ID); was.Waits() || was.Yes() != yes {
 					t.Errorf("the old request: %+v", was)
 				}
 				r.says(approval.Approved)
@@ -126,50 +128,6 @@ func TestOneNoEndsTheOthersQuestions(t *testing.T) {
 		}
 		if a := r.state("a"); len(r.waiting()) > 0 || a.Approval != nil || a.State != status.Idle {
 			t.Errorf("it waits for %+v, %+v", r.waiting(), a)
-		}
-	})
-}
-
-// TestADamagedRequestStopsNoOther: files of the register that are no requests, any more or at
-// all, say neither yes nor no. The yes to another request counts, and what was asked in a file
-// that is damaged is asked again.
-func TestADamagedRequestStopsNoOther(t *testing.T) {
-	t.Parallel()
-	inBubble(t, "a", func(t *testing.T, r *rig) {
-		defer r.asksFor(approved("release", "legal"))()
-		dir := filepath.Join(r.dir, "state", "approvals")
-		lost := r.waiting()[0]
-		for _, path := range []string{filepath.Join(dir, lost.ID+".json"), filepath.Join(dir, "done", "00000001.json")} {
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := os.Mkdir(filepath.Join(dir, "00000002.json"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		left := func() []approval.Request {
-			all, err := r.ledger().Waiting()
-			if !errors.Is(err, state.ErrDamaged) {
-				t.Errorf("waiting: %v", err)
-			}
-			return all
-		}
-		yes := func(all []approval.Request) {
-			for _, one := range all {
-				if _, err := r.s.AnswerApproval(t.Context(), one.ID, approval.ByPerson(approval.Approved, "")); err != nil {
-					t.Error(err)
-				}
-			}
-			r.sleep(time.Hour)
-		}
-		yes(left())
-		again := left()
-		if len(again) != 1 || again[0].Name != lost.Name || len(r.replies("a")) != 0 {
-			t.Fatalf("asked again: %+v, replies %+v", again, r.replies("a"))
-		}
-		yes(again)
-		if a := r.state("a"); len(r.replies("a")) != 1 || a.Approval != nil || a.State != status.Idle {
-			t.Errorf("replies %+v, %+v", r.replies("a"), a)
 		}
 	})
 }
@@ -278,7 +236,7 @@ func TestWhatNobodyNeedsIsWithdrawnWithoutARun(t *testing.T) {
 				a := *next.Agents[0]
 				next.Agents = []*config.Agent{&a}
 				c.change(&next)
-				if err := consent.SettleStopped(t.Context(), &next, filepath.Join(r.dir, "state"), c.gone); err != nil {
+				if err := consent.Settle(t.Context(), &next, filepath.Join(r.dir, "state"), c.gone); err != nil {
 					t.Fatal(err)
 				}
 				if left := len(r.waiting()); (left == 0) != (c.why != "") {
@@ -366,9 +324,7 @@ func TestAnAnswerIsNothingToApprove(t *testing.T) {
 		r.s.mu.Lock()
 		asked := approval.Request{Agent: "a", Key: r.s.fleet.find("a").key, Question: "Deploy?"} // in a turn of a person's
 		r.s.mu.Unlock()
-		if _, err := r.ledger().Ask(t.Context(), asked, config.Approvals{}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		r.files(asked, time.Now())
 		r.sleep(time.Minute)
 		r.says(approval.Approved)
 		r.sleep(10 * time.Minute)

@@ -15,7 +15,6 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/claim"
-	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 )
@@ -195,7 +194,7 @@ func TestWhatWaitsAsideOutlivesTheScheduler(t *testing.T) {
 			t.Fatalf("%+v", asked)
 		}
 		end()
-		if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), asked[0].ID, approval.ByPerson(approval.Approved, "")); err != nil {
+		if _, err := r.answers(asked[0].ID, approval.ByPerson(approval.Approved, "")); err != nil {
 			t.Fatal(err)
 		}
 		r.held("a", func(q *inbox.Held) error { // as the agent can

@@ -18,7 +18,6 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/firing"
@@ -171,7 +170,7 @@ func New(opt Options) *Scheduler {
 		StateDir: opt.StateDir, Store: opt.Store, Log: opt.Log, Note: s.records.note, Environment: launch.Environment, Go: s.wg.Go,
 	})
 	s.consent = consent.New(consent.Options{
-		Register: approval.Of(opt.StateDir), Fleet: petitioners{s}, Note: s.records.note, Log: opt.Log, Go: s.wg.Go, Now: opt.Now,
+		Store: opt.Store, Fleet: petitioners{s}, Note: s.records.note, Log: opt.Log, Go: s.wg.Go, Now: opt.Now,
 	})
 	if opt.Approvals == nil {
 		opt.Approvals = s.consent

@@ -13,12 +13,14 @@ import (
 	"heartbeat/hook/ask"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/person"
+	"heartbeat/orchestrator/store"
 )
 
 type approvalCmd struct {
@@ -77,6 +79,11 @@ func (c approvalCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.act() != "" && adopt.Waits(dir) { // what was asked under an earlier version stands in files
+		if err := adopt.Use(ctx, dir, func(*store.Store) error { return nil }); err != nil {
+			return nil, err
+		}
+	}
 	if err := settleStopped(ctx, f, dir, nil); err != nil {
 		a.warn(err.Error())
 	}
@@ -84,9 +91,9 @@ func (c approvalCmd) run(ctx context.Context, a *app) (result, error) {
 	case "approve", "reject":
 		return c.answer(ctx, a, f, client, dir)
 	case "show":
-		return c.show(approval.Of(dir), a.ours())
+		return c.show(ctx, dir, a.ours())
 	}
-	return c.list(approval.Of(dir), a)
+	return c.list(ctx, dir, a.ours())
 }
 
 // settleStopped withdraws what nobody needs, or what gone has a reason for, where no
@@ -97,7 +104,11 @@ func settleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone f
 	if err != nil || gone == nil && control.Answers(run) || owner.CheckName(f) != nil || person.Check(os.Getpid(), "") != nil {
 		return err
 	}
-	return consent.SettleStopped(ctx, f, stateDir, gone)
+	err = consent.Settle(ctx, f, stateDir, gone)
+	if _, held := errors.AsType[*store.HeldError](err); held && gone == nil {
+		return nil // the run that has begun does it
+	}
+	return err
 }
 
 // check refuses flags that do not belong to the action.
@@ -134,31 +145,42 @@ type requests struct {
 	ours      string
 }
 
-func (c approvalCmd) list(l approval.Register, a *app) (result, error) {
-	all, err := l.Waiting()
-	if err != nil {
-		a.warn(err.Error())
-	}
-	if c.All {
-		done, err := l.Done()
-		if err != nil {
-			a.warn(err.Error())
+func (c approvalCmd) list(ctx context.Context, stateDir, ours string) (result, error) {
+	all, err := store.Ask(ctx, stateDir, func(v *store.View) (all []approval.Request, err error) {
+		if c.All {
+			all, err = approval.Done(v)
 		}
-		all = append(done, all...)
+		if err != nil {
+			return nil, err
+		}
+		waiting, err := approval.Waiting(v)
+		return append(all, waiting...), err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return requests{Approvals: all, ours: a.ours()}, nil
+	return requests{Approvals: all, ours: ours}, nil
 }
 
-func (c approvalCmd) show(l approval.Register, ours string) (result, error) {
+func (c approvalCmd) show(ctx context.Context, stateDir, ours string) (result, error) {
 	found := requests{whole: true, ours: ours}
 	for _, id := range c.Words {
-		r, err := l.Find(id)
+		r, err := findRequest(ctx, stateDir, id)
 		if err != nil {
 			return nil, unknownRequest("show", id, err)
 		}
 		found.Approvals = append(found.Approvals, r)
 	}
 	return found, nil
+}
+
+// findRequest returns a request; the error matches approval.ErrNone, also where the fleet has no store.
+func findRequest(ctx context.Context, stateDir, id string) (approval.Request, error) {
+	r, err := store.Ask(ctx, stateDir, func(v *store.View) (approval.Request, error) { return approval.Find(v, id) })
+	if err == nil && r.ID == "" {
+		err = approval.ErrNone
+	}
+	return r, err
 }
 
 func unknownRequest(what, id string, err error) error {
@@ -181,7 +203,7 @@ func (c approvalCmd) answer(ctx context.Context, a *app, f *config.Fleet, client
 		said = approval.Approved
 	}
 	for _, id := range c.Words {
-		asked, err := approval.Of(stateDir).Find(id)
+		asked, err := findRequest(ctx, stateDir, id)
 		if err != nil {
 			return done, unknownRequest(c.Action, id, err)
 		}
@@ -206,19 +228,26 @@ func (c approvalCmd) answer(ctx context.Context, a *app, f *config.Fleet, client
 	return done, nil
 }
 
-// answerStopped answers a request that no scheduler takes the answer to.
-func answerStopped(ctx context.Context, f *config.Fleet, stateDir string, asked approval.Request, says approval.Answer, token string) (approval.Request, error) {
-	if consent.NeedsToken(f, asked) {
-		err := withTokens(ctx, stateDir, func(k *access.Keeper) error {
-			by, err := provenBy(ctx, k, token)
+// answerStopped answers a request of a fleet that no run has.
+func answerStopped(ctx context.Context, f *config.Fleet, stateDir string, asked approval.Request, says approval.Answer, token string) (r approval.Request, err error) {
+	err = adopt.Use(ctx, stateDir, func(s *store.Store) error {
+		if consent.NeedsToken(f, asked) {
+			by := ""
+			k, err := access.Open(ctx, s, nil)
+			if err == nil {
+				by, err = provenBy(ctx, k, token)
+			}
+			if err != nil {
+				return fmt.Errorf("cannot answer %q: %w", asked.ID, err)
+			}
 			says = says.Named(by)
+		}
+		return s.Write(ctx, func(c *store.Change) error {
+			r, err = consent.Answer(c, asked.ID, says, time.Now())
 			return err
 		})
-		if err != nil {
-			return asked, fmt.Errorf("cannot answer %q: %w", asked.ID, err)
-		}
-	}
-	return consent.AnswerStopped(ctx, stateDir, asked.ID, says)
+	})
+	return r, err
 }
 
 func (d answeredRequests) text(p *page) {

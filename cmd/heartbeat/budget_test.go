@@ -7,6 +7,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // spentFleet is a fleet in which nothing runs, whose agent has spent the budget of the day.
@@ -67,12 +69,20 @@ func TestAResumeWithoutASchedulerSaysWhatKeepsTheAgent(t *testing.T) {
 	if out := w.ok("resume", "triage"); out != "triage: resumed; the next run starts it\n" {
 		t.Errorf("with a larger budget: %s", out)
 	}
-	if _, err := approval.Of(w.dir+"/state/fleet").Ask(t.Context(), approval.Request{Agent: "triage", Question: "Deploy?"}, config.Approvals{}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	w.asks(approval.Request{Agent: "triage", Question: "Deploy?"})
 	o = w.run("resume", "triage")
 	if o.status != exitError || !strings.HasPrefix(o.stdout, "triage: the next run does not start it: waits for approval: Deploy?") ||
 		!strings.Contains(o.stdout, "; resume does not lift that: heartbeat approval approve ") {
 		t.Errorf("that waits for an approval: %+v", o)
 	}
+}
+
+// asks files a request of a fleet that no run has, and returns its id.
+func (w *world) asks(r approval.Request) string {
+	w.t.Helper()
+	storetest.Write(w.t, w.dir+"/state/fleet", func(c *store.Change) (err error) {
+		r, _, err = approval.Ask(c, r, config.Approvals{}, time.Now())
+		return err
+	})
+	return r.ID
 }

@@ -14,6 +14,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/later"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/store"
 )
 
 // completeNames lists what a word of a kind may be. Nothing here fails: a person
@@ -111,7 +112,7 @@ func approvalOffers(f *config.Fleet) (found offers) {
 	if err != nil {
 		return nil
 	}
-	waiting, _ := approval.Of(dir).Waiting()
+	waiting, _ := store.Ask(context.Background(), dir, approval.Waiting)
 	for _, r := range waiting[max(0, len(waiting)-mostOffers):] {
 		found = append(found, offer{r.ID, r.Agent + ": " + r.Question.String()})
 	}

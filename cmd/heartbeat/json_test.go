@@ -16,7 +16,10 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // spoken is a run of a command with -o json, whose shape testdata/json/NAME holds.
@@ -36,9 +39,15 @@ var unspoken = map[string]string{
 	"alive":      "needs a session; TestASessionMaySayThatItLives of internal/e2e",
 }
 
-// aRequest is one of an agent that waits for its answer.
-const aRequest = `{"id": "4f1c02d3", "agent": "triage", "at": "2026-01-02T03:04:05Z", "until": "2046-01-09T03:04:05Z",
-	"category": "destroy", "question": "Deploy?", "payload": "x", "session": "s", "entry": "e", "state": "asked"}`
+// asks has agent triage have made a request that waits for its answer.
+func (f *fleet) asks(id string) {
+	f.t.Helper()
+	r := approval.Request{
+		ID: id, Agent: "triage", Key: f.key("triage"), At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Until: time.Date(2046, 1, 9, 3, 4, 5, 0, time.UTC),
+		Category: "destroy", Question: "Deploy?", Payload: "x", Session: "s", Entry: "e", State: approval.Asked,
+	}
+	storetest.Write(f.t, f.dir+"/state/fleet", func(c *store.Change) error { return approval.Put(c, r) })
+}
 
 // key is what heartbeat knows an agent by.
 func (f *fleet) key(agent string) string {
@@ -129,13 +138,12 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 	add("answer-given", nil, "answer", "triage", "start")
 	notes := simulated + "notify: {desk: {command: [tee, told.txt]}, dead: {command: ['false']}}\n"
 	add("approval", func() {
-		f.put("state/fleet/approvals/done/README", "")
-		f.put("state/fleet/approvals/4f1c02d3.json", strings.Replace(aRequest, "{", `{"key": "`+f.key("triage")+`", `, 1))
+		f.asks("4f1c02d3")
 	}, "approval")
 	add("approval-show", nil, "approval", "show", "4f1c02d3")
 	add("approval-approve", nil, "approval", "approve", "4f1c02d3", "--note", "but slowly")
 	add("approval-reject", func() {
-		f.put("state/fleet/approvals/4f1c02d4.json", strings.Replace(strings.Replace(aRequest, "{", `{"key": "`+f.key("triage")+`", `, 1), "4f1c02d3", "4f1c02d4", 1))
+		f.asks("4f1c02d4")
 	}, "approval", "reject", "4f1c02d4", "--note", "not today")
 	add("approval-all", nil, "approval", "list", "--all")
 	add("notify-log-none", func() { f.put("told.yaml", strings.Replace(notes, "name: fleet", "name: told", 1)) }, "notify", "log", "-f", "told.yaml")

@@ -131,8 +131,8 @@ func TestASessionAsksAndAPersonAnswers(t *testing.T) {
 	w.put("script.json", `{"rules": [
 		{"match": "It was approved", "steps": [{"reply": "deployed"}]},
 		{"match": "It was rejected", "steps": [{"reply": "left alone"}]},
-		{"match": "deploy", "steps": [`+step(`{ `+self+` approval ask "Deploy?" --category destroy --payload plan --host nowhere; for a in approve reject; do
-			`+self+` approval $a $(ls ../state/fleet/approvals | cut -c1-8); env -u HEARTBEAT_SESSION setsid -w `+self+` approval $a $(ls ../state/fleet/approvals | cut -c1-8); done
+		{"match": "deploy", "steps": [`+step(`{ `+self+` approval ask "Deploy?" --category destroy --payload plan --host nowhere; id=$(`+self+` approval | grep -Eo '^[0-9a-f]{8}'); for a in approve reject; do
+			`+self+` approval $a $id; env -u HEARTBEAT_SESSION setsid -w `+self+` approval $a $id; done
 			`+self+` resume triage; `+self+` approval; } >../said 2>&1`)+`, {"reply": "asked"}]},
 		{"steps": [{"reply": "other"}]}]}`)
 	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    command: [heartbeat, simulate, --script, "+w.dir+"/script.json]\n"+

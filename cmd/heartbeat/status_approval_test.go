@@ -3,9 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
-	"heartbeat/config"
 	"heartbeat/orchestrator/approval"
 )
 
@@ -17,21 +15,16 @@ func TestStatusAsksForNothingThatNobodyNeeds(t *testing.T) {
 	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage: {dir: triage, command: [heartbeat, simulate]}\n  other: {dir: other, command: [heartbeat, simulate]}\n")
 	w.ok("apply")
 	w.run("run", "--once")
-	l := approval.Of(w.dir + "/state/fleet")
 	ask := func(agent, key string) string {
-		r, err := l.Ask(t.Context(), approval.Request{Agent: agent, Key: key, Question: "Deploy?"}, config.Approvals{}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.ID
+		return w.asks(approval.Request{Agent: agent, Key: key, Question: "Deploy?"})
 	}
 	needless, needed := ask("triage", "that-was-before"), ask("other", "")
 	out := w.ok("status", "triage")
 	if strings.Contains(out, needless) {
 		t.Errorf("status shows what the agent before has asked:\n%s", out)
 	}
-	if r, err := l.Find(needed); err != nil || !r.Waits() {
-		t.Errorf("what another agent asks: %+v, %v", r, err)
+	if out := w.ok("approval", "show", needed); !strings.Contains(out, "none yet") {
+		t.Errorf("what another agent asks:\n%s", out)
 	}
 	if out := w.ok("status"); !strings.Contains(out, needed) {
 		t.Errorf("status lacks what waits:\n%s", out)

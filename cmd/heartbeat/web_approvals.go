@@ -4,61 +4,58 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"heartbeat/orchestrator/approval"
 	webpage "heartbeat/orchestrator/page"
+	"heartbeat/orchestrator/store"
 )
 
 // webApprovals are a fleet's approvals, for its page.
 type webApprovals struct {
 	*web
-	waiting, done ledgerView
+	waiting, done requestsView
 }
 
 var _ webpage.Approvals = (*webApprovals)(nil)
 
-// ledgerView is what was read of a ledger: an open page asks each second.
-type ledgerView struct {
-	mu    sync.Mutex
-	stamp approval.Stamp
-	at    time.Time
-	all   []approval.Request
+// requestsView is what was read of requests: an open page asks each second.
+type requestsView struct {
+	mu      sync.Mutex
+	changes uint64
+	all     []approval.Request
 }
 
-// requestsLast is how long requests may be shown that seem unchanged: two changes at the
-// same moment have one stamp.
-const requestsLast = 10 * time.Second
-
-func (r *ledgerView) read(l approval.Register, list func() ([]approval.Request, error)) ([]approval.Request, error) {
+// read returns them. During a run it reads them again only after a change.
+func (r *requestsView) read(w *web, list func(*store.View) ([]approval.Request, error)) ([]approval.Request, error) {
+	changes := uint64(0)
+	if s := w.now.Load(); s != nil {
+		changes = s.ApprovalsChanges() + 1
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stamp, now := l.Stamp(), time.Now()
-	if stamp == r.stamp && now.Sub(r.at).Abs() < requestsLast {
-		return slices.Clone(r.all), nil
+	if changes == 0 || changes != r.changes {
+		all, err := store.Get(context.Background(), w.store.Reader, list)
+		if err != nil {
+			return nil, err
+		}
+		r.changes, r.all = changes, all
 	}
-	all, err := list()
-	if err == nil {
-		r.stamp, r.at, r.all = stamp, now, all
-	}
-	return slices.Clone(all), err
+	return slices.Clone(r.all), nil
 }
 
 // Waiting implements webpage.Approvals.
 func (w *webApprovals) Waiting() ([]approval.Request, error) {
-	l := approval.Of(w.stateDir)
-	return w.waiting.read(l, l.Waiting)
+	return w.waiting.read(w.web, approval.Waiting)
 }
 
 // Done implements webpage.Approvals.
 func (w *webApprovals) Done() ([]approval.Request, error) {
-	l := approval.Of(w.stateDir)
-	return w.done.read(l, l.Done)
+	return w.done.read(w.web, approval.Done)
 }
 
 // Find implements webpage.Approvals.
 func (w *webApprovals) Find(id string) (approval.Request, error) {
-	return approval.Of(w.stateDir).Find(id)
+	return store.Get(context.Background(), w.store.Reader, func(v *store.View) (approval.Request, error) { return approval.Find(v, id) })
 }
 
 // Answer implements webpage.Approvals.

@@ -71,7 +71,7 @@ sed -i "s/\(prompt[^a-z]*\)lie/\1Lie/; s/\"entry_id\":\"[0-9a-f]*\"/\"entry_id\"
 	"says that it is unproven":    `cd .heartbeat; sed -i 's/"state":"[a-z]*"/"state":"unproven"/' .in-flight`,
 	"edits its session":           `cd .heartbeat; sed -i 's/"phase": *"[a-z]*"/"phase":"idle"/; s/"checked": *true/"checked":false/g' session.json`,
 	"removes its session":         "rm -f .heartbeat/session.json",
-	"approves itself":             `for f in ""/STATE/*/approvals/*.json; do HEARTBEAT approval approve "$(basename "$f" .json)"; done; HEARTBEAT approval approve 1; HEARTBEAT cancel a`,
+	"approves itself":             `for id in $(HEARTBEAT approval | grep -Eo '^[0-9a-f]{8}'); do HEARTBEAT approval approve "$id"; done; HEARTBEAT approval approve 1; HEARTBEAT cancel a`,
 	"approves itself, as another": `(env -u HEARTBEAT_SESSION setsid HEARTBEAT resume a </dev/null >/dev/null 2>&1 &) ; env -i HOME="$HOME" setsid HEARTBEAT -f FILE approval approve 1`,
 	"posts to the sockets":        "POST DIR > posted; [ -s posted ]",
 }

@@ -29,7 +29,8 @@ import (
 // Folder is where files are moved to that were taken over, in the state directory.
 const Folder = store.Former
 
-// old is a file that an earlier version kept, or a folder of files KEY.json.
+// old is a file that an earlier version kept, or a folder of files KEY.json, where a KEY may have
+// a folder of its own: FOLDER/KEY.
 type old struct {
 	file string // in the state directory
 	// take puts what it says into the store; each what a file of the folder says.
@@ -52,6 +53,7 @@ var all = []old{
 	{file: "triggers", each: triggers, lost: "what the triggers of an agent have fired: they start over"},
 	{file: "conversations", each: conversation, lost: "in which conversation an agent's sessions go on: the next one begins a new one"},
 	{file: "awaited", each: waits, lost: "who waits for the reply to a prompt: it is sent to nobody"},
+	{file: "approvals", each: request, lost: "what an agent asks people for, or the answer: what a check needs is asked again, what an agent asked by itself is not"},
 	{file: "notices.json", take: notices, lost: "what people were told: they are told again what is wrong, and what was on its way to them is not sent"},
 	{file: "notices.jsonl.1", take: messages, lost: "what became of messages in the past"},
 	{file: "notices.jsonl", take: messages, lost: "what became of messages in the past"},
@@ -205,29 +207,23 @@ func (o old) takeFile(ctx context.Context, s *store.Store, path string, damaged 
 
 // takeFolder takes all files of a folder, unless they were taken before.
 func (o old) takeFolder(ctx context.Context, s *store.Store, path string, damaged func(string, error)) (again bool, err error) {
-	files, err := os.ReadDir(path)
-	if err != nil {
-		return false, err
-	}
 	return o.takeOnce(ctx, s, func(c *store.Change) error {
-		for _, f := range files {
-			key, ok := strings.CutSuffix(f.Name(), ".json")
-			if !ok || strings.HasPrefix(key, ".") {
-				continue // a writer that died left it
+		return fs.WalkDir(os.DirFS(path), ".", func(name string, f fs.DirEntry, err error) error {
+			key, ok := strings.CutSuffix(name, ".json")
+			if err != nil || f.IsDir() || !ok || strings.HasPrefix(f.Name(), ".") {
+				return err // a writer that died left what begins with a point
 			}
-			file := filepath.Join(path, f.Name())
+			file := filepath.Join(path, name)
 			data, err := readFile(file)
 			if err == nil {
 				err = o.each(c, key, data)
 			}
-			switch {
-			case errors.Is(err, errDamaged):
+			if errors.Is(err, errDamaged) {
 				damaged(file, err)
-			case err != nil:
-				return err
+				return nil
 			}
-		}
-		return nil
+			return err
+		})
 	})
 }
 

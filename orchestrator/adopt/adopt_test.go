@@ -70,7 +70,7 @@ func (l *lab) unbar() {
 // examples are what the files of earlier versions held, by their names in all, with the
 // question that counts one row once it is taken over; of a folder files names one in it.
 func examples() (files map[string]string, whole map[string]struct{ text, count string }) {
-	files = map[string]string{"awaited": "awaited/a.json", "holds": "holds/a.json", "triggers": "triggers/a.json", "conversations": "conversations/a.json"} // one of a folder
+	files = map[string]string{"awaited": "awaited/a.json", "approvals": "approvals/done/4f1c02d3.json", "holds": "holds/a.json", "triggers": "triggers/a.json", "conversations": "conversations/a.json"} // one of a folder
 	whole = map[string]struct{ text, count string }{
 		"page/orders.json": {
 			`[{"key":"t 0-AAAAAAAAAAAAAAAAAAAAAAAAAA pause a","at":"2026-11-01T10:00:00Z","done":true,"answer":"paused"}, null]`,
@@ -120,6 +120,13 @@ func examples() (files map[string]string, whole map[string]struct{ text, count s
 		"awaited": {
 			`{"agent":"a","id":"x","target":"phone","at":"2026-11-01T10:00:00Z","due":"2026-11-01T11:00:00Z","before":true}`,
 			`SELECT COUNT(*) FROM awaited WHERE agent = 'a' AND prompt = 'x' AND target = 'phone' AND at = 1793527200000 AND due = at + 3600000 AND queued_before = 1`,
+		},
+		"approvals": {
+			`{"id":"4f1c02d3","agent":"new","key":"old","at":"2026-11-01T10:00:00Z","until":"2026-11-08T10:00:00Z","aside":true,"name":"release","category":"destroy","question":"Deploy?","payload":"x\u0000y","cut":true,
+				"session":"s","entry":"e","iteration":2,"about":"h","state":"rejected","answered_at":"2026-11-01T11:00:00Z","by":"a person (phone)","note":"not now","person":true,"told":true,"needless":"gone"}`,
+			`SELECT COUNT(*) FROM requests WHERE request = '4f1c02d3' AND agent = 'old' AND agent_name = 'new' AND at = 1793527200000 AND until = at + 604800000 AND aside = 1 AND approver = 'release'
+				AND category = 'destroy' AND question = 'Deploy?' AND payload = 'x' || char(0) || 'y' AND cut = 1 AND session = 's' AND entry = 'e' AND iteration = 2 AND about = 'h' AND state = 'rejected'
+				AND answered_at = at + 3600000 AND answered_by = 'a person (phone)' AND note = 'not now' AND person = 1 AND told = 1 AND needless = 'gone'`,
 		},
 		"notices.json": {
 			`{"told":{"a/held":{"Key":"a/held","Agent":"a","Kind":"held","Urgent":true,"Since":"2026-11-01T10:00:00Z","Text":"x","Do":"y","Of":"z","First":"2026-11-01T10:00:00Z","At":"2026-11-01T10:00:10Z","Reminders":2,"Gone":"2026-11-01T11:00:00Z","Returns":1,
@@ -191,5 +198,30 @@ func TestEachFileIsTakenOnce(t *testing.T) {
 				t.Errorf("nothing is told:\n%s", &l.log)
 			}
 		})
+	}
+}
+
+// TestRequestsAreTakenAsTheyAre: one that has its answer counts as that, also where a kill left it
+// among those that wait; what nobody can read is neither a yes nor a no.
+func TestRequestsAreTakenAsTheyAre(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	put := func(name, id, state string) {
+		l.put("approvals/"+name+".json", `{"id":"`+id+`","agent":"a","key":"a","at":"2026-11-01T10:00:00Z","until":"2026-11-08T10:00:00Z","question":"q","state":"`+state+`"}`)
+	}
+	put("ffffffff", "ffffffff", "asked")
+	put("done/ffffffff", "ffffffff", "approved")
+	put("0a0a0a0a", "0a0a0a0a", "asked")
+	put("done/0b0b0b0b", "0a0a0a0a", "approved") // another's yes
+	put("done/0c0c0c0c", "0c0c0c0c", "asked")
+	put("0d0d0d0d", "0d0d0d0d", "approved")
+	l.put("approvals/.lock", "")
+	l.put("approvals/done/README", "")
+	l.adopt()
+	if n := l.count(`SELECT COUNT(*) FROM requests WHERE request || ' ' || state IN ('ffffffff approved', '0a0a0a0a asked')`); n != 2 || l.count(`SELECT COUNT(*) FROM requests`) != 2 {
+		t.Errorf("%d of 2 requests are right", n)
+	}
+	if n := strings.Count(l.log.String(), "a file of the version before"); n != 3 {
+		t.Errorf("%d damaged files are told, want 3:\n%s", n, &l.log)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/memo"
@@ -70,7 +71,7 @@ func Back(stateDir, dir string) []string {
 
 // back write one part of a store each; those that have nothing write no file.
 var back = []func(*store.View, *folder) error{
-	backOrders, backTokens, backEvents, backIdentities, backPauses, backHolds, backTriggers, backConversations, backNotices, backMessages, backAwaited, backStopHooks, backAccounts, backUsage,
+	backOrders, backTokens, backEvents, backIdentities, backPauses, backHolds, backTriggers, backConversations, backNotices, backMessages, backAwaited, backRequests, backStopHooks, backAccounts, backUsage,
 }
 
 // folder is where files are written to.
@@ -438,6 +439,25 @@ func backStopHooks(v *store.View, to *folder) error {
 		kept.Hooks[hex.EncodeToString(sum[:8])] = hook(h)
 	}
 	return to.json("foreign-stop-hooks.json", kept)
+}
+
+// backRequests writes a file for each request.
+func backRequests(v *store.View, to *folder) error {
+	waiting, err := approval.Waiting(v)
+	if err != nil {
+		return err
+	}
+	done, err := approval.Done(v)
+	for _, r := range append(waiting, done...) {
+		name := r.ID + ".json"
+		if !r.Waits() {
+			name = filepath.Join("done", name)
+		}
+		if err == nil {
+			err = to.json(filepath.Join("approvals", name), r)
+		}
+	}
+	return err
 }
 
 func backAccounts(v *store.View, to *folder) error {

@@ -183,6 +183,30 @@ type (
 		Due    time.Time `json:"due"`
 		Before bool      `json:"before"`
 	}
+	oldRequest struct {
+		ID         string    `json:"id"`
+		Agent      string    `json:"agent"`
+		Key        string    `json:"key"`
+		At         time.Time `json:"at"`
+		Until      time.Time `json:"until"`
+		Aside      bool      `json:"aside"`
+		Name       string    `json:"name"`
+		Category   string    `json:"category"`
+		Question   string    `json:"question"`
+		Payload    string    `json:"payload"`
+		Cut        bool      `json:"cut"`
+		Session    string    `json:"session"`
+		Entry      string    `json:"entry"`
+		Iteration  int       `json:"iteration"`
+		About      string    `json:"about"`
+		State      string    `json:"state"`
+		AnsweredAt time.Time `json:"answered_at"`
+		By         string    `json:"by"`
+		Note       string    `json:"note"`
+		Person     bool      `json:"person"`
+		Told       bool      `json:"told"`
+		Needless   string    `json:"needless"`
+	}
 	oldLimit struct {
 		Used   float64   `json:"used"`
 		Resets time.Time `json:"resets"`
@@ -239,6 +263,8 @@ func shapeOf(t *testing.T, file string) (shape func() any, lines bool) {
 		return func() any { return new(oldMessage) }, true
 	case "awaited":
 		return func() any { return new(oldReply) }, false
+	case "approvals":
+		return func() any { return new(oldRequest) }, false
 	case "notices.json":
 		return func() any { return new(oldNotices) }, false
 	case "identities.json":

@@ -1,9 +1,8 @@
-// Package approval keeps the requests that agents make to people, and the answers. Each
-// request is one file in the folder approvals of the state directory. It is synced before it
-// counts, and moved to done/ with its answer. A lock keeps simultaneous requests in order.
+// Package approval keeps the requests that agents make to people, and the answers, in the
+// fleet's store.
 //
-// Only an explicit yes is a yes. A request that cannot be read, is not known, was withdrawn
-// or was not answered in time is not approved. The package does not check who asks or
+// Only an explicit yes is a yes. A request that is not known, was withdrawn or was not
+// answered in time is not approved. The package does not check who asks or
 // answers: its callers do (orchestrator.CheckPerson). It does not tell agents the answer or
 // keep them from working; the scheduler does.
 package approval

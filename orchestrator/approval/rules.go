@@ -10,8 +10,8 @@ import (
 )
 
 // decide returns the answer that an agent's rules give to a request, or nil if a person has to
-// answer. past are the agent's answered requests, in any order. never beats the other rules.
-// A person's rejection restarts the count of after.
+// answer. past are the agent's requests that people have answered, in any order. never beats
+// the other rules. A person's rejection restarts the count of after.
 func decide(rules config.Approvals, r Request, past []Request) *Answer {
 	words := r.Words()
 	if w := among(words, rules.Never); w != "" {

@@ -112,11 +112,11 @@ func TestDecideByChance(t *testing.T) {
 // of its name, is nothing to it, and neither is what a wrong clock has dated.
 func TestAfterCountsOneAgent(t *testing.T) {
 	t.Parallel()
-	l, now := Of(t.TempDir()), time.Now()
+	l, now := newRegister(t), clock()
 	rules := config.Approvals{After: map[string]int{"write": 2}}
 	ask := func(key string) Request {
 		t.Helper()
-		r, err := l.Ask(t.Context(), Request{Agent: "a", Key: key, Question: "q", Category: "write"}, rules, now)
+		r, err := l.ask(Request{Agent: "a", Key: key, Question: "q", Category: "write"}, rules, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestAfterCountsOneAgent(t *testing.T) {
 	}
 	say := func(key string, s State, at time.Time) {
 		t.Helper()
-		if _, err := l.Answer(t.Context(), ask(key).ID, ByPerson(s, ""), at); err != nil {
+		if _, err := l.give(ask(key).ID, ByPerson(s, ""), at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,13 +168,13 @@ func TestSevenDaysByAnyClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, now := Of(t.TempDir()), time.Now()
-			r, err := l.Ask(t.Context(), Request{Agent: "a", Key: "a", Question: "q"}, noRules, now.Add(c.asked))
+			l, now := newRegister(t), clock()
+			r, err := l.ask(Request{Agent: "a", Key: "a", Question: "q"}, noRules, now.Add(c.asked))
 			for _, at := range c.looks {
-				_, failed := l.Settle(t.Context(), func(Request) string { return "" }, now.Add(at))
+				_, failed := l.settle(func(Request) string { return "" }, now.Add(at))
 				err = errors.Join(err, failed)
 			}
-			if got, found := l.Find(r.ID); errors.Join(err, found) != nil || got.State != c.want || got.Yes() {
+			if got, found := l.find(r.ID); errors.Join(err, found) != nil || got.State != c.want || got.Yes() {
 				t.Errorf("%+v, %v, want %s", got, err, c.want)
 			}
 		})
@@ -184,32 +184,32 @@ func TestSevenDaysByAnyClock(t *testing.T) {
 // TestTheSecondAnswerIsToldOfTheFirst: who has answered, and when, also where that was a rule.
 func TestTheSecondAnswerIsToldOfTheFirst(t *testing.T) {
 	t.Parallel()
-	l, now := Of(t.TempDir()), time.Now()
+	l, now := newRegister(t), clock()
 	for by, answer := range map[string]func() Request{
 		"approved by a rule (approvals: always: read)": func() Request {
-			r, err := l.Ask(t.Context(), Request{Agent: "a", Key: "a", Question: "q", Category: "read"}, config.Approvals{Always: []string{"read"}}, now)
+			r, err := l.ask(Request{Agent: "a", Key: "a", Question: "q", Category: "read"}, config.Approvals{Always: []string{"read"}}, now)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return r
 		},
 		"approved by a person (phone)": func() Request {
-			r, err := l.Answer(t.Context(), ask(t, l, Request{}, now).ID, Answer{State: Approved, By: "a person (phone)", Person: true}, now)
+			r, err := l.give(l.asked(Request{}, now).ID, Answer{State: Approved, By: "a person (phone)", Person: true}, now)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return r
 		},
 		"not answered within 7 days": func() Request {
-			r := ask(t, l, Request{}, now.Add(-Lasts))
-			if _, err := l.Settle(t.Context(), func(Request) string { return "" }, now); err != nil {
+			r := l.asked(Request{}, now.Add(-Lasts))
+			if _, err := l.settle(func(Request) string { return "" }, now); err != nil {
 				t.Fatal(err)
 			}
 			return r
 		},
 	} {
 		r := answer()
-		_, err := l.Answer(t.Context(), r.ID, ByPerson(Rejected, ""), now.Add(time.Hour))
+		_, err := l.give(r.ID, ByPerson(Rejected, ""), now.Add(time.Hour))
 		if !errors.Is(err, ErrAnswered) || !strings.Contains(err.Error(), by) || !strings.HasSuffix(err.Error(), ", "+now.Local().Format(time.RFC3339)) {
 			t.Errorf("%s: %v", by, err)
 		}

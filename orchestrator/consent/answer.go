@@ -3,12 +3,14 @@ package consent
 import (
 	"context"
 	"slices"
+	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/store"
 )
 
 // Why a request needs no answer any more.
@@ -27,21 +29,30 @@ func (k *Keeper) Ask(ctx context.Context, cfg *config.Agent, r approval.Request)
 	return k.file(ctx, r, cfg.Approvals)
 }
 
-// file files a request, and looks at the register if the request is new.
-func (k *Keeper) file(ctx context.Context, r approval.Request, rules config.Approvals) (approval.Request, error) {
-	now := k.opt.Now()
-	r, err := k.opt.Register.Ask(ctx, r, rules, now)
-	if err == nil && r.At.Equal(now) {
-		k.note(r)
+// file files a request, and looks if the request is new.
+func (k *Keeper) file(ctx context.Context, r approval.Request, rules config.Approvals) (asked approval.Request, err error) {
+	anew := false
+	err = k.change(ctx, func(c *store.Change) (err error) {
+		asked, anew, err = approval.Ask(c, r, rules, k.opt.Now())
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	if anew {
+		k.note(asked)
 		k.Look(ctx)
 	}
-	return r, err
+	return asked, nil
 }
 
 // Answer files the answer to a request, and waits a moment until the agent has it. Callers
 // have made sure that the answer comes from a person.
-func (k *Keeper) Answer(ctx context.Context, id string, a approval.Answer) (approval.Request, error) {
-	r, err := k.opt.Register.Answer(ctx, id, a, k.opt.Now())
+func (k *Keeper) Answer(ctx context.Context, id string, a approval.Answer) (r approval.Request, err error) {
+	err = k.change(ctx, func(c *store.Change) (err error) {
+		r, err = approval.Give(c, id, a, k.opt.Now())
+		return err
+	})
 	if err != nil {
 		return r, err
 	}
@@ -67,9 +78,9 @@ func ByPage(f *config.Fleet) bool {
 	return slices.ContainsFunc(f.Agents, func(a *config.Agent) bool { return a.Approvals.ByPage })
 }
 
-// NeedsToken is NeedsToken of a request in the register.
+// NeedsToken is NeedsToken of a request by its id.
 func (k *Keeper) NeedsToken(id string) bool {
-	r, err := k.opt.Register.Find(id)
+	r, err := store.Get(context.Background(), k.opt.Store.Reader, func(v *store.View) (approval.Request, error) { return approval.Find(v, id) })
 	return err == nil && NeedsToken(k.opt.Fleet.Declared(), r) // answering it fails otherwise
 }
 
@@ -101,13 +112,29 @@ func (k *Keeper) Withdraw(ctx context.Context, key, delivery, why string) {
 
 // settle ends the requests for which gone returns a reason, and the overdue ones.
 func (k *Keeper) settle(ctx context.Context, gone func(approval.Request) string) {
-	k.ended(k.opt.Register.Settle(ctx, gone, k.opt.Now()))
-}
-
-// ended writes ended requests to the journal, and continues the checks that waited for them.
-func (k *Keeper) ended(ended []approval.Request, err error) {
+	waiting, owed, err := k.read(ctx)
 	if err != nil {
 		k.opt.Log.Warn("cannot end approvals", "err", err)
+		return
+	}
+	now := k.opt.Now()
+	k.end(ctx, approval.Ends(waiting, owed, gone, now), now)
+}
+
+// end has requests end, writes that to the journal, and continues the checks that waited for
+// them.
+func (k *Keeper) end(ctx context.Context, ends []approval.End, now time.Time) {
+	if len(ends) == 0 {
+		return
+	}
+	var ended []approval.Request
+	err := k.change(ctx, func(c *store.Change) (err error) {
+		ended, err = approval.Settle(c, ends, now)
+		return err
+	})
+	if err != nil {
+		k.opt.Log.Warn("cannot end approvals", "err", err)
+		return
 	}
 	for _, r := range ended {
 		k.note(r)
@@ -122,7 +149,7 @@ func (k *Keeper) rename(ctx context.Context, open []approval.Request) (renamed b
 		if now.Removed || !slices.ContainsFunc(open, func(r approval.Request) bool { return r.Key == now.Key && r.Key != "" && r.Agent != now.Name }) {
 			continue
 		}
-		if err := k.opt.Register.Renamed(ctx, now.Key, now.Name); err != nil {
+		if err := k.change(ctx, func(c *store.Change) error { return approval.Renamed(c, now.Key, now.Name) }); err != nil {
 			k.opt.Log.Warn(err.Error())
 		}
 		renamed = true
@@ -132,35 +159,45 @@ func (k *Keeper) rename(ctx context.Context, open []approval.Request) (renamed b
 
 // undeclared returns why a request needs no answer: the file no longer declares its agent.
 // "" means that it does.
-func (k *Keeper) undeclared(r approval.Request) string {
-	replaced := false
+func (k *Keeper) undeclared() func(approval.Request) string {
+	var agents []Standing
 	for _, a := range k.opt.Fleet.Agents() {
-		switch now := a.Now(); {
-		case now.Removed:
-		case now.Key == r.Key:
-			return ""
-		case now.Name == r.Agent && now.Key != "":
-			replaced = true
+		agents = append(agents, a.Now())
+	}
+	declared := k.opt.Fleet.Declared()
+	return func(r approval.Request) string {
+		_, why := whose(declared, agents, r)
+		return why
+	}
+}
+
+// whose returns which of the agents has made a request, or why that is none of them; both are
+// empty if another run may have it.
+func whose(declared *config.Fleet, agents []Standing, r approval.Request) (of *config.Agent, why string) {
+	for _, a := range agents {
+		switch {
+		case a.Removed:
+		case a.Key == r.Key, r.Key == "" && a.Name == r.Agent:
+			return a.Declared, ""
+		case a.Name == r.Agent && a.Key != "":
+			why = agentReplaced
 		}
 	}
-	switch {
-	case replaced:
-		return agentReplaced
-	case k.opt.Fleet.Declared().Agent(r.Agent) != nil: // another run may have that agent
-		return ""
+	if why == "" && declared.Agent(r.Agent) == nil {
+		why = agentRemoved
 	}
-	return agentRemoved
+	return nil, why
 }
 
 // note writes what has become of a request to the journal.
 func (k *Keeper) note(r approval.Request) {
-	e := event(r)
+	e := Event(r)
 	k.opt.Note(e)
 	k.opt.Log.Info("approval "+e.State, "agent", r.Agent, "approval", r.ID, "why", e.Reason.String())
 }
 
-// event says what has become of a request: when, by whom, and why.
-func event(r approval.Request) journal.Event {
+// Event says what has become of a request: by whom, and why. It has no time.
+func Event(r approval.Request) journal.Event {
 	e := journal.Event{Agent: r.Agent, Kind: journal.Approval, State: string(r.State), Approval: r.ID, Session: r.Session, Detail: foreign.Text(r.Text())}
 	if r.Waits() {
 		e.Until = r.Until

@@ -1,16 +1,16 @@
 // Package consent asks people on behalf of agents: it files the agents' requests, keeps
-// agents from working while they wait, and hands the answers over. It acts on the register
+// agents from working while they wait, and hands the answers over. It acts on what is kept
 // (package approval), so that an answer that was given while no scheduler ran is found at
 // the next look. It knows agents only through the interface Agent, and starts none.
 package consent
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heartbeat/config"
@@ -20,6 +20,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/proving"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // Standing is the state of an agent at a moment, as far as requests are concerned.
@@ -68,32 +69,32 @@ type Fleet interface {
 
 // Options are what a Keeper needs.
 type Options struct {
-	Register approval.Register
-	Fleet    Fleet
-	Note     func(journal.Event)
-	Log      *slog.Logger
+	Store *store.Store
+	Fleet Fleet
+	Note  func(journal.Event)
+	Log   *slog.Logger
 	// Go runs a function in a goroutine that the end of the run waits for.
 	Go func(func())
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 }
 
-// Keeper keeps a fleet's agents in line with the register. A look stops agents that wait,
+// Keeper keeps a fleet's agents in line with what they have asked for. A look stops agents that wait,
 // without opening a directory. Work in an agent's directory is done in a goroutine of that
 // agent, so that one that hangs delays no other.
 type Keeper struct {
-	opt  Options
-	desk *proving.Desk
+	opt     Options
+	desk    *proving.Desk
+	changes atomic.Uint64
 	// looking is held during a look, and guards what follows.
 	looking sync.Mutex
-	// stamp and declared are the register and the fleet as the last look found them. open
-	// is true if requests wait or answers are owed.
-	stamp    approval.Stamp
-	declared *config.Fleet
-	looked   time.Time
-	open     bool
-	unread   string // what the last look could not read, and has told
-	tended   map[Agent]*tending
+	// seen and declared are Changes and the fleet as the last look found them. open is true if
+	// requests wait or answers are owed, again if something could not be read or done.
+	seen        uint64
+	declared    *config.Fleet
+	open, again bool
+	unread      string // what the last look could not read, and has told
+	tended      map[Agent]*tending
 	// routed are the requests whose answers come with the next hand-over of the entry in
 	// flight. Nothing else can be handed over before.
 	routed map[string]bool
@@ -108,13 +109,8 @@ type tending struct {
 }
 
 const (
-	// lookEvery is how often the register is checked for changes and for requests that
-	// have ended; lookAnyway is how often it is read even if it seems unchanged.
-	lookEvery  = 30 * time.Second
-	lookAnyway = 10 * time.Minute
-	// lookSoon is when a run looks again first, then ever later up to lookEvery: somebody
-	// who found no scheduler a moment before has answered in the register, and told nobody.
-	lookSoon = time.Second
+	// lookEvery is how often to look whether requests have ended.
+	lookEvery = 30 * time.Second
 	// answerPatience is how long Answer waits until the answer is queued.
 	answerPatience = 2 * time.Second
 	// tendPatience is how long to wait for the lock of an agent's queue before it is left
@@ -133,14 +129,14 @@ func New(opt Options) *Keeper {
 // Serve sets the desk that checks the fleet's work, which may ask the Keeper in turn.
 func (k *Keeper) Serve(desk *proving.Desk) { k.desk = desk }
 
-// Run looks into the register from time to time until ctx ends.
+// Run looks from time to time until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	for wait := lookSoon; ; wait = min(2*wait, lookEvery) {
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
-			if k.mayDiffer(k.opt.Now()) {
+		case <-time.After(lookEvery):
+			if k.mayDiffer() {
 				k.Look(ctx)
 			}
 		}
@@ -148,30 +144,38 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 // mayDiffer reports whether a look may find something that the last one did not.
-func (k *Keeper) mayDiffer(now time.Time) bool {
+func (k *Keeper) mayDiffer() bool {
 	declared := k.opt.Fleet.Declared()
 	k.looking.Lock()
 	defer k.looking.Unlock()
-	return k.open || k.stamp != k.opt.Register.Stamp() || k.declared != declared || now.Sub(k.looked) >= lookAnyway || now.Before(k.looked)
+	return k.open || k.again || k.seen != k.Changes() || k.declared != declared
 }
 
-// Look brings the agents in line with the register: an agent that waits is stopped at once,
-// and continues when its answer is queued for it.
+// Changes is how often what agents ask for has changed in this run.
+func (k *Keeper) Changes() uint64 { return k.changes.Load() }
+
+// change changes what agents ask for. act is that of store.Write.
+func (k *Keeper) change(ctx context.Context, act func(*store.Change) error) error {
+	err := k.opt.Store.Write(ctx, act)
+	k.changes.Add(1) // with an error, too: it may be changed
+	return err
+}
+
+// Look brings the agents in line with what they ask for: an agent that waits is stopped at
+// once, and continues when its answer is queued for it.
 func (k *Keeper) Look(ctx context.Context) {
 	k.looking.Lock()
 	defer k.looking.Unlock()
-	declared := k.opt.Fleet.Declared()
-	stamp := k.opt.Register.Stamp()
+	declared, seen := k.opt.Fleet.Declared(), k.Changes()
 	waiting, open, err := k.settled(ctx)
 	was := k.unread
 	if k.unread = ""; err != nil {
 		k.unread = err.Error()
-		stamp = approval.Stamp{} // so that it is tried again
 	}
 	if k.unread != "" && k.unread != was {
 		k.opt.Log.Warn(k.unread)
 	}
-	k.stamp, k.declared, k.looked, k.open = stamp, declared, k.opt.Now(), len(open) > 0
+	k.seen, k.declared, k.open, k.again = seen, declared, len(open) > 0, err != nil
 	maps.DeleteFunc(k.routed, func(id string, _ bool) bool {
 		return !slices.ContainsFunc(open, func(r approval.Request) bool { return r.ID == id })
 	})
@@ -182,30 +186,35 @@ func (k *Keeper) Look(ctx context.Context) {
 
 // settled ends the requests that need no answer, updates agents' names in the others, and
 // returns the open ones: those that wait, and those whose answer the agent does not have
-// yet. It reads the register again only if it has changed something.
+// yet. It reads them again only if it has changed something.
 func (k *Keeper) settled(ctx context.Context) (waiting, open []approval.Request, err error) {
 	now := k.opt.Now()
-	read := func() (done []approval.Request) {
-		var err2 error
-		waiting, err = k.opt.Register.Waiting()
+	read := func() (owed []approval.Request) {
+		waiting, owed, err = k.read(ctx)
 		k.bound(waiting, now)
-		done, err2 = k.opt.Register.Done()
-		err = errors.Join(err, err2)
-		owed := slices.DeleteFunc(slices.Clone(done), func(r approval.Request) bool { return !r.Owes() })
-		open = append(owed, waiting...)
-		return done
+		open = slices.Concat(owed, waiting)
+		return owed
 	}
-	done := read()
-	ended, failed := k.opt.Register.SettleOf(ctx, waiting, done, k.undeclared, now)
-	k.ended(ended, failed)
-	early := func(r approval.Request) bool { return r.At.After(now) } // the clock was set back: its time begins again
-	if len(ended) > 0 || slices.ContainsFunc(waiting, early) {
+	owed := read()
+	ends := approval.Ends(waiting, owed, k.undeclared(), now)
+	if k.end(ctx, ends, now); len(ends) > 0 {
 		read()
 	}
 	if k.rename(ctx, open) {
 		read()
 	}
 	return waiting, open, err
+}
+
+// read returns the requests that wait, and those whose answer is owed.
+func (k *Keeper) read(ctx context.Context) (waiting, owed []approval.Request, err error) {
+	err = k.opt.Store.Read(ctx, func(v *store.View) error {
+		if waiting, err = approval.Waiting(v); err == nil {
+			owed, err = approval.Owed(v)
+		}
+		return err
+	})
+	return waiting, owed, err
 }
 
 // bound has requests end no later than was to be when this run first saw them, wherever the
@@ -225,7 +234,7 @@ func (k *Keeper) bound(waiting []approval.Request, now time.Time) {
 	k.ends = ends
 }
 
-// lookAt brings one agent in line with the register.
+// lookAt brings one agent in line with what was asked.
 func (k *Keeper) lookAt(ctx context.Context, a Agent, waiting, open []approval.Request) {
 	now := a.Now()
 	mine := func(r approval.Request) bool { return r.Key == now.Key && !now.Removed }

@@ -13,70 +13,81 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/proving"
+	"heartbeat/orchestrator/store"
 )
 
-// AnswerStopped is Keeper.Answer for a fleet that no scheduler runs. The next run hands the
-// answer over.
-func AnswerStopped(ctx context.Context, stateDir, id string, a approval.Answer) (approval.Request, error) {
-	r, err := approval.Of(stateDir).Answer(ctx, id, a, time.Now())
+// Answer files the answer to a request, and writes that into the journal, for a fleet that no run
+// has: the next one hands it over. Its errors are those of approval.Give.
+func Answer(c *store.Change, id string, a approval.Answer, now time.Time) (approval.Request, error) {
+	r, err := approval.Give(c, id, a, now)
 	if err != nil {
 		return r, err
 	}
-	return r, noteStopped(ctx, stateDir, time.Now(), r)
+	return r, write(c, now, r)
 }
 
-// noteStopped writes what has become of requests to the journal while no scheduler runs.
-func noteStopped(ctx context.Context, stateDir string, now time.Time, all ...approval.Request) error {
-	if len(all) == 0 {
-		return nil
-	}
+// write writes what has become of requests into the journal.
+func write(c *store.Change, now time.Time, all ...approval.Request) error {
 	var events []journal.Event
 	for _, r := range all {
-		e := event(r)
+		e := Event(r)
 		e.At = now
 		events = append(events, e)
 	}
-	return adopt.Note(ctx, stateDir, events...)
+	return journal.Write(c, events...)
 }
 
-// SettleStopped withdraws requests of a fleet that no scheduler runs: those that need no
-// answer any more, and those for which gone, if it is not nil, returns a reason.
-func SettleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone func(approval.Request) string) error {
-	known, err := memory.ReadIn(stateDir)
-	if err != nil {
+// Settle ends the requests of a fleet that no run has: those that need no answer any more, and
+// those for which gone, if it is not nil, returns a reason. The error is a *store.HeldError if
+// there are such requests, and a run has the fleet.
+func Settle(ctx context.Context, f *config.Fleet, stateDir string, gone func(approval.Request) string) error {
+	now := time.Now()
+	var waiting, owed []approval.Request
+	known, err := store.Ask(ctx, stateDir, func(v *store.View) (known memory.Identities, err error) {
+		if waiting, err = approval.Waiting(v); err == nil {
+			owed, err = approval.Owed(v)
+		}
+		if err == nil {
+			known, err = memory.Read(v)
+		}
+		return known, err
+	})
+	if err != nil || len(waiting)+len(owed) == 0 {
 		return err
 	}
-	now := time.Now()
-	who, desk := known.Follow(f.Agents, now).Declared(), proving.New(proving.Options{StateDir: stateDir, Log: slog.New(slog.DiscardHandler)})
+	var agents []Standing
+	for name, who := range known.Follow(f.Agents, now).Declared() {
+		agents = append(agents, Standing{Name: name, Key: who.Key, Declared: f.Agent(name)})
+	}
+	desk := proving.New(proving.Options{StateDir: stateDir, Log: slog.New(slog.DiscardHandler)})
 	var unread error
 	silent := map[string]bool{}
-	ended, err := approval.Of(stateDir).Settle(ctx, func(r approval.Request) (why string) {
-		a := f.Agent(r.Agent)
-		for name, id := range who {
-			if r.Key != "" && id.Key == r.Key { // its name may have changed
-				a = f.Agent(name)
-			}
-		}
+	ends := approval.Ends(waiting, owed, func(r approval.Request) (why string) {
 		if gone != nil {
 			why = gone(r)
 		}
-		switch {
-		case why != "":
-		case a == nil:
-			why = agentRemoved
-		case r.Key != "" && who[a.Name].Key != r.Key:
-			why = agentReplaced
-		case !silent[a.Name]:
-			why, err = answering(a.Name, func() (string, error) { return desk.Unneeded(a, r.Key, r) })
-			silent[a.Name] = errors.Is(err, errSilent)
-			unread = errors.Join(unread, err)
+		if why != "" {
+			return why
 		}
+		a, why := whose(f, agents, r)
+		if a == nil || silent[a.Name] {
+			return why
+		}
+		why, err := answering(a.Name, func() (string, error) { return desk.Unneeded(a, r.Key, r) })
+		silent[a.Name] = errors.Is(err, errSilent)
+		unread = errors.Join(unread, err)
 		return why
 	}, now)
-	if err = errors.Join(err, unread); len(ended) == 0 {
-		return err
+	if len(ends) > 0 {
+		err = adopt.Act(ctx, stateDir, func(c *store.Change) error {
+			ended, err := approval.Settle(c, ends, now)
+			if err != nil {
+				return err
+			}
+			return write(c, now, ended...)
+		})
 	}
-	return errors.Join(err, noteStopped(ctx, stateDir, now, ended...))
+	return errors.Join(err, unread)
 }
 
 // errSilent means that opening a directory hangs.

@@ -11,6 +11,7 @@ import (
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/store"
 )
 
 // tend starts the work on an agent's requests. The caller holds looking.
@@ -32,7 +33,7 @@ func (k *Keeper) tend(ctx context.Context, a Agent) {
 				delete(k.tended, a)
 			}
 			if err != nil {
-				k.stamp = approval.Stamp{}
+				k.again = true
 			}
 			k.looking.Unlock()
 		}
@@ -98,8 +99,8 @@ func (k *Keeper) tendTo(ctx context.Context, a Agent) error {
 		k.opt.Log.Warn("cannot queue the answer to an approval; it is tried again", "agent", now.Name, "err", err)
 		return err
 	}
-	waiting, err := k.opt.Register.Waiting()
-	if err = approval.Undamaged(err); err == nil {
+	waiting, _, err := k.read(ctx)
+	if err == nil {
 		now = a.Now()
 		awaits(a, status.ApprovalOf(waiting, func(r approval.Request) bool { return r.Key == now.Key && now.holdsUp(r) }))
 	}
@@ -125,12 +126,12 @@ func (k *Keeper) TendAsides(ctx context.Context, a Agent) error {
 // request about an entry that has to be proven comes with that entry's next hand-over, which
 // comes before anything else (package proving). Every other answer is queued.
 func (k *Keeper) tellAnswers(ctx context.Context, a Agent, now Standing) error {
-	done, err := k.opt.Register.Done()
-	if err = approval.Undamaged(err); err != nil {
+	_, owed, err := k.read(ctx)
+	if err != nil {
 		return err
 	}
-	for _, r := range done {
-		if r.Key != now.Key || !r.Owes() {
+	for _, r := range owed {
+		if r.Key != now.Key {
 			continue
 		}
 		flight, err := queue.InFlight(now.Declared)
@@ -177,7 +178,7 @@ func (k *Keeper) tellAnswer(ctx context.Context, a Agent, cfg *config.Agent, r a
 	if err != nil && !errors.Is(err, inbox.ErrDuplicate) {
 		return err
 	}
-	if err := k.opt.Register.Tell(ctx, r.ID); err != nil {
+	if err := k.change(ctx, func(c *store.Change) error { return approval.Tell(c, r.ID) }); err != nil {
 		return err
 	}
 	a.IsAnswered()

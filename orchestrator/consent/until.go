@@ -3,7 +3,6 @@ package consent
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/proving"
+	"heartbeat/orchestrator/store"
 )
 
 var _ proving.Approvals = (*Keeper)(nil)
@@ -23,7 +23,9 @@ func (k *Keeper) Of(q proving.Ask) (proving.Say, error) {
 	if len(q.Until.Approve) == 0 {
 		return proving.Say{Answer: proving.NotAsked}, nil
 	}
-	all, err := k.opt.Register.For(q.Key, q.Delivery, q.About)
+	all, err := store.Get(context.Background(), k.opt.Store.Reader, func(v *store.View) ([]approval.Request, error) {
+		return approval.For(v, q.Key, q.Delivery, q.About)
+	})
 	if err != nil {
 		return proving.Say{}, err
 	}
@@ -114,28 +116,22 @@ const mostAnswers = inbox.MaxAnswers
 
 // Asked implements proving.Approvals.
 func (k *Keeper) Asked(key, delivery string) (q proving.Asked, err error) {
-	l := k.opt.Register
 	own := func(r approval.Request) bool { return r.Key == key && r.Name == "" && r.Entry == delivery }
-	waiting, err := l.Waiting()
-	err = approval.Undamaged(err)
+	waiting, owed, err := k.read(context.Background())
 	if q.Waits = slices.ContainsFunc(waiting, own); q.Waits || err != nil {
 		return q, err
 	}
-	done, err := l.Done()
-	for _, r := range done {
+	for _, r := range owed {
 		text := r.HandOver()
-		if !own(r) || !r.Owes() || len(q.IDs) > 0 && len(q.Answers)+len(text) > mostAnswers {
+		if !own(r) || len(q.IDs) > 0 && len(q.Answers)+len(text) > mostAnswers {
 			continue
 		}
 		q.Answers, q.IDs = strings.TrimPrefix(q.Answers+"\n\n"+strings.TrimSpace(text), "\n\n"), append(q.IDs, r.ID)
 	}
-	return q, approval.Undamaged(err)
+	return q, nil
 }
 
 // Told implements proving.Approvals.
-func (k *Keeper) Told(ids []string) (err error) {
-	for _, id := range ids {
-		err = errors.Join(err, k.opt.Register.Tell(context.Background(), id))
-	}
-	return err
+func (k *Keeper) Told(ids []string) error {
+	return k.change(context.Background(), func(c *store.Change) error { return approval.Tell(c, ids...) })
 }

@@ -1,15 +1,11 @@
 package doctor
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
-	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 )
 
@@ -33,19 +29,6 @@ func checkApprovals(f *Facts, a *Agent) []Finding {
 		found = append(found, a.waitsFor(f, w, "a prompt waits for approval aside for ", "the other prompts go on; this one is not done before you answer"))
 	}
 	return found
-}
-
-// checkRequests: requests for approval, or answers, that cannot be read.
-func checkRequests(f *Facts) []Finding {
-	if f.ApprovalsProblem == nil {
-		return nil
-	}
-	why := "agents whose prompts need a person's yes wait until it can be read"
-	if errors.Is(f.ApprovalsProblem, state.ErrDamaged) {
-		why = "a question or an answer in it is lost: what is asked after a check is asked again; what an agent has asked by itself is not"
-	}
-	fix := cmp.Or(orchestrator.HintOf(f.ApprovalsProblem), "chmod or chown it, so that the user who runs heartbeat can read it")
-	return []Finding{{Severity: Error, Code: "approvals-unreadable", Seen: strings.ReplaceAll(f.ApprovalsProblem.Error(), "\n", "; "), Why: why, Fix: fix}}
 }
 
 func (a *Agent) waitsFor(f *Facts, w *status.Approval, since, why string) Finding {

@@ -148,7 +148,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	f.Left = owner.LeftBehind(l.Agents, owner.Origin{File: l.File, StateDir: l.StateDir})
 	paused, _ := memory.PausedOf(l.StateDir, l.Agents) // no run begins with a store that cannot be read
 	pausedTriggers := memory.PausedTriggersOf(l.StateDir, l.Agents)
-	waiting := f.requests(approval.Of(l.StateDir))
+	waiting, _ := store.Ask(ctx, l.StateDir, approval.Waiting)
 	for i, a := range l.Agents {
 		if c.Step != nil {
 			c.Step(i, len(l.Agents), a.Name)
@@ -164,14 +164,6 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	c.settle(f.Agents)
 	c.needs(&f.Inotify)
 	return f, nil
-}
-
-// requests returns those that wait for a person, and notes what cannot be read.
-func (f *Facts) requests(from approval.Register) []approval.Request {
-	waiting, unread := from.Waiting()
-	_, f.ApprovalsProblem = from.Done()
-	f.ApprovalsProblem = errors.Join(unread, f.ApprovalsProblem)
-	return waiting
 }
 
 // environ is an environment as a map; of duplicates the last counts.

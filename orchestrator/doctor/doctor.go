@@ -80,7 +80,7 @@ func bySeverity(found []Finding) {
 // machineChecks and agentChecks are all checks there are.
 var (
 	machineChecks = []func(*Facts) []Finding{
-		checkConfiguration, checkFile, checkAnswer, checkEnded, checkStore, checkVersion, checkState, checkRequests, checkMoved, checkElsewhere, checkOldQueues, checkLoginEnds, checkDoors, checkUntold, checkPinged, checkWatched, checkClock, checkZone, checkInotify, checkTerminals, checkLimits, checkLeftovers, checkAttempts, checkNested, checkStateVolume, checkStateTemps,
+		checkConfiguration, checkFile, checkAnswer, checkEnded, checkStore, checkVersion, checkState, checkMoved, checkElsewhere, checkOldQueues, checkLoginEnds, checkDoors, checkUntold, checkPinged, checkWatched, checkClock, checkZone, checkInotify, checkTerminals, checkLimits, checkLeftovers, checkAttempts, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
 		checkDirectory, checkApprovals, checkHeld, checkLastRun, checkQueueLost, checkUntended, checkStuck, checkUnproven, checkStrays, checkToolsRefused, checkServers, checkPaused, checkFailures, checkTriggers, checkFolders, checkRefused, checkUnsent, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkTimed, checkReach, checkProofs, checkObstacles, checkSessionEnv, checkCap,

@@ -47,8 +47,6 @@ type Facts struct {
 	Broken error
 	// StateProblem is why StateDir cannot be used, or nil.
 	StateProblem error
-	// ApprovalsProblem is which requests for approval, or answers, cannot be read, or nil.
-	ApprovalsProblem error
 	// StateDenied is what this user may not use of StateDir, or nil.
 	StateDenied *Denied
 	Now         time.Time

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,9 +44,17 @@ func (r *rig) answering() {
 // asked has the agent ask a person, and returns the request's id.
 func (r *rig) asked(aside bool) string {
 	r.t.Helper()
-	ask, err := approval.Of(r.state).Ask(context.Background(), approval.Request{Agent: "triage", Key: "triage", Question: "Deploy?", Aside: aside}, config.Approvals{}, time.Now())
-	r.must(err)
-	return ask.ID
+	return r.asks(approval.Request{Agent: "triage", Key: "triage", Question: "Deploy?", Aside: aside}).ID
+}
+
+// asks files a request.
+func (r *rig) asks(ask approval.Request) (asked approval.Request) {
+	r.t.Helper()
+	storetest.Write(r.t, r.state, func(c *store.Change) (err error) {
+		asked, _, err = approval.Ask(c, ask, config.Approvals{}, time.Now())
+		return err
+	})
+	return asked
 }
 
 func runFixtures() []fixture {
@@ -66,8 +73,11 @@ func runFixtures() []fixture {
 			"approval", Warning, false,
 			func(r *rig) { r.asked(false) },
 			func(r *rig) {
-				_, err := approval.Of(r.state).Answer(context.Background(), r.asked(false), approval.ByPerson(approval.Approved, ""), time.Now())
-				r.must(err)
+				id := r.asked(false)
+				storetest.Write(r.t, r.state, func(c *store.Change) error {
+					_, err := approval.Give(c, id, approval.ByPerson(approval.Approved, ""), time.Now())
+					return err
+				})
 			},
 		},
 		{ // while its queue goes on

@@ -163,9 +163,6 @@ func machineFixtures() []made {
 		{"name-taken", Error, func(f *Facts) { f.StateProblem = &owner.TakenError{Name: "a", Other: "/x"} }, none},
 		{"state-directory", Error, func(f *Facts) { f.StateProblem = errors.New("cannot make directory") }, none},
 		{"state-directory", Error, func(f *Facts) { f.StateDenied = &Denied{Path: "/state/owner.json", Own: true} }, none},
-		{"approvals-unreadable", Error, func(f *Facts) {
-			f.ApprovalsProblem = state.Unusable("/state/approvals/0a0a0a0a.json", errors.New("unexpected end of JSON input"))
-		}, none},
 		{"broken-configuration", Error, func(f *Facts) { f.Broken = errors.New("line 7") }, none},
 	}
 }

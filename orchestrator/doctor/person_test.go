@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
 )
@@ -39,8 +38,7 @@ func TestWhatWaitsAsideHoldsUpNothing(t *testing.T) {
 				return err
 			})
 			ask := approval.Request{Agent: "triage", Key: "triage", Question: "release?", Entry: f.DeliveryID, Name: "release"}
-			_, err := approval.Of(r.state).Ask(t.Context(), ask, config.Approvals{}, time.Now())
-			r.must(err)
+			r.asks(ask)
 			got := find(r.findings(), "approval")
 			if got == nil {
 				t.Fatal("it is not said")

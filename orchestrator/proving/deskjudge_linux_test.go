@@ -66,11 +66,15 @@ func (b *bench) look(t testing.TB) (k known) {
 	k.answered = k.course.Answered != nil
 	k.runs = strings.Count(read(t, b.runs()), "\n")
 	k.told = strings.Fields(strings.ReplaceAll(read(t, b.journal()), " ", "_"))
-	k.requests, err = approval.Of(b.state()).Done()
+	requests, err := b.requests()
 	must(err)
-	waiting, err := approval.Of(b.state()).Waiting()
-	must(err)
-	k.waiting = len(waiting)
+	for _, r := range requests {
+		if r.Waits() {
+			k.waiting++
+		} else {
+			k.requests = append(k.requests, r)
+		}
+	}
 	k.demand, err = ledger.DemandOf(b.state(), b.agent().Inbox, entryID)
 	must(err)
 	return k

@@ -36,7 +36,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 	paused, _ := memory.PausedOf(stateDir, f.Agents) // a run does not begin while that cannot be told
 	pausedTriggers := sync.OnceValue(func() map[string][]memory.PausedTrigger { return memory.PausedTriggersOf(stateDir, f.Agents) })
 	waiting := sync.OnceValue(func() []approval.Request {
-		all, _ := approval.Of(stateDir).Waiting() // what cannot be read is said by approval list
+		all, _ := store.Ask(context.Background(), stateDir, approval.Waiting) // no run begins with a store that cannot be read
 		return all
 	})
 	budgets := BudgetsOf(f, stateDir, now)

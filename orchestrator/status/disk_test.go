@@ -13,6 +13,8 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/store"
+	"heartbeat/orchestrator/store/storetest"
 )
 
 // TestWhatWaitsAsideKeepsNobodyWithoutAScheduler: status said that it holds up the queue.
@@ -48,9 +50,10 @@ func TestWhatWaitsAsideKeepsNobodyWithoutAScheduler(t *testing.T) {
 				c.request.Entry = flight.DeliveryID
 			}
 			state := filepath.Join(dir, "state")
-			if _, err := approval.Of(state).Ask(t.Context(), c.request, config.Approvals{}, time.Now()); err != nil {
-				t.Fatal(err)
-			}
+			storetest.Write(t, state, func(s *store.Change) error {
+				_, _, err := approval.Ask(s, c.request, config.Approvals{}, time.Now())
+				return err
+			})
 			all := Read(&config.Fleet{Name: "f", Agents: []*config.Agent{a}}, state, nil, time.Now())
 			if got := all.Agents[0].Approval != nil; got != c.keeps {
 				t.Errorf("keeps it: %t, want %t", got, c.keeps)
