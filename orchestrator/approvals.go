@@ -40,6 +40,11 @@ func (s *Scheduler) AnswerApproval(ctx context.Context, id string, a approval.An
 	return s.consent.Answer(ctx, id, a)
 }
 
+// WithdrawApprovals ends what agents ask for that nobody needs any more.
+func (s *Scheduler) WithdrawApprovals(ctx context.Context, w consent.Withdrawal) error {
+	return s.consent.Settle(ctx, w.Gone)
+}
+
 // ApprovalsChanges is how often what agents ask for has changed in this run.
 func (s *Scheduler) ApprovalsChanges() uint64 { return s.consent.Changes() }
 

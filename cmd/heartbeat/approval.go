@@ -84,7 +84,7 @@ func (c approvalCmd) run(ctx context.Context, a *app) (result, error) {
 			return nil, err
 		}
 	}
-	if err := settleStopped(ctx, f, dir, nil); err != nil {
+	if err := settleStopped(ctx, f, dir); err != nil {
 		a.warn(err.Error())
 	}
 	switch c.Action {
@@ -96,18 +96,39 @@ func (c approvalCmd) run(ctx context.Context, a *app) (result, error) {
 	return c.list(ctx, dir, a.ours())
 }
 
-// settleStopped withdraws what nobody needs, or what gone has a reason for, where no
-// scheduler does: its requests would wait for days. It does so for people, and by the
-// file whose fleet it is.
-func settleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone func(approval.Request) string) error {
+// settleStopped withdraws what nobody needs where no scheduler does: its requests would wait
+// for days. It does so for people, and by the file whose fleet it is.
+func settleStopped(ctx context.Context, f *config.Fleet, stateDir string) error {
 	run, err := runtimeDir(f)
-	if err != nil || gone == nil && control.Answers(run) || owner.CheckName(f) != nil || person.Check(os.Getpid(), "") != nil {
+	if err != nil || control.Answers(run) || owner.CheckName(f) != nil || person.Check(os.Getpid(), "") != nil {
 		return err
 	}
-	err = consent.Settle(ctx, f, stateDir, gone)
-	if _, held := errors.AsType[*store.HeldError](err); held && gone == nil {
+	err = consent.Settle(ctx, f, stateDir, nil)
+	if _, held := errors.AsType[*store.HeldError](err); held {
 		return nil // the run that has begun does it
 	}
+	return err
+}
+
+// withdraw withdraws what nobody needs since a person has acted: here, or by the run that has the
+// fleet, but not those agents.
+func (a *app) withdraw(ctx context.Context, f *config.Fleet, stateDir string, w consent.Withdrawal) error {
+	if owner.CheckName(f) != nil || person.Check(os.Getpid(), "") != nil {
+		return nil
+	}
+	err := consent.Settle(ctx, f, stateDir, w.Gone)
+	if _, held := errors.AsType[*store.HeldError](err); !held {
+		return err
+	}
+	client, err := a.clientOf(f)
+	if err != nil {
+		return err
+	}
+	_, err = toRunOrNext(ctx, a, func(ctx context.Context) (done struct{}, err error) {
+		return done, client.Withdraw(ctx, w)
+	}, func() (done struct{}, err error) {
+		return done, consent.Settle(ctx, f, stateDir, w.Gone)
+	})
 	return err
 }
 

@@ -7,7 +7,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator"
-	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 )
@@ -66,12 +66,7 @@ func (c recoverCmd) withdraw(ctx context.Context, a *app, entry *inbox.InFlight)
 		dir, err = owner.StateDir(f)
 	}
 	if err == nil {
-		err = settleStopped(ctx, f, dir, func(r approval.Request) string {
-			if r.Agent == c.Agent && r.Entry == entry.DeliveryID {
-				return "its prompt was dropped"
-			}
-			return ""
-		})
+		err = a.withdraw(ctx, f, dir, consent.Withdrawal{Agents: []string{c.Agent}, Entry: entry.DeliveryID, Why: "its prompt was dropped"})
 	}
 	if err != nil {
 		a.warn(err.Error())

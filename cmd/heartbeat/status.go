@@ -69,7 +69,7 @@ func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	if dir, err := owner.StateDir(fleet); err == nil {
-		if err := settleStopped(ctx, fleet, dir, nil); err != nil {
+		if err := settleStopped(ctx, fleet, dir); err != nil {
 			a.warn(err.Error())
 		}
 	}

@@ -30,3 +30,23 @@ func TestStatusAsksForNothingThatNobodyNeeds(t *testing.T) {
 		t.Errorf("status lacks what waits:\n%s", out)
 	}
 }
+
+// TestARunOfOthersWithdrawsWhatNobodyNeeds: a run has the fleet's store, and an agent that it
+// does not run is undone meanwhile.
+func TestARunOfOthersWithdrawsWhatNobodyNeeds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage: {dir: triage, command: [heartbeat, simulate]}\n  other: {dir: other, command: [heartbeat, simulate]}\n")
+	w.ok("apply")
+	w.run("run", "--once")
+	undone, stays := w.asks(approval.Request{Agent: "triage", Key: "triage", Question: "Deploy?"}), w.asks(approval.Request{Agent: "other", Key: "other", Question: "Deploy?"})
+	w.background("other")
+	w.ok("unapply", "triage")
+	if out := w.ok("approval", "show", undone); !strings.Contains(out, "withdrawn: what apply had set up for the agent was undone") {
+		t.Errorf("of the agent that was undone:\n%s", out)
+	}
+	if out := w.ok("approval", "show", stays); !strings.Contains(out, "none yet") {
+		t.Errorf("of the one that runs:\n%s", out)
+	}
+	until(t, "the journal says so", func() bool { return strings.Contains(w.ok("events"), "approval "+undone+" withdrawn") })
+}

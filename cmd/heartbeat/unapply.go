@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/workspace"
 )
@@ -48,7 +48,7 @@ func (c unapplyCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	res := wired{DryRun: c.DryRun, Changes: []wiredTo{}}
 	var errs []error
-	undone := map[string]bool{}
+	var undone []string
 	for i, p := range plans {
 		line.bar("unwiring", i, len(plans), p.Agent.Name)
 		if !c.DryRun && len(p.Items) > 0 {
@@ -57,19 +57,14 @@ func (c unapplyCmd) run(ctx context.Context, a *app) (result, error) {
 				continue
 			}
 		}
-		undone[p.Agent.Name] = true
+		undone = append(undone, p.Agent.Name)
 		res.add(p.Agent.Name, p.Items...)
 		for _, note := range p.Notes {
 			a.warn(note)
 		}
 	}
 	if !c.DryRun {
-		errs = append(errs, settleStopped(ctx, w.fleet, w.stateDir, func(r approval.Request) string {
-			if undone[r.Agent] {
-				return "what apply had set up for the agent was undone"
-			}
-			return ""
-		}))
+		errs = append(errs, a.withdraw(ctx, w.fleet, w.stateDir, consent.Withdrawal{Agents: undone, Why: "what apply had set up for the agent was undone"}))
 	}
 	if !c.DryRun && len(c.Agents) == 0 && errors.Join(errs...) == nil {
 		errs = append(errs, owner.Forget(w.fleet))

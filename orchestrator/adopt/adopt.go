@@ -207,24 +207,40 @@ func (o old) takeFile(ctx context.Context, s *store.Store, path string, damaged 
 
 // takeFolder takes all files of a folder, unless they were taken before.
 func (o old) takeFolder(ctx context.Context, s *store.Store, path string, damaged func(string, error)) (again bool, err error) {
-	return o.takeOnce(ctx, s, func(c *store.Change) error {
-		return fs.WalkDir(os.DirFS(path), ".", func(name string, f fs.DirEntry, err error) error {
-			key, ok := strings.CutSuffix(name, ".json")
-			if err != nil || f.IsDir() || !ok || strings.HasPrefix(f.Name(), ".") {
-				return err // a writer that died left what begins with a point
+	return o.takeOnce(ctx, s, func(c *store.Change) error { return o.takeBelow(c, path, "", damaged) })
+}
+
+// takeBelow takes all files of a folder in the folder of path, or of that itself.
+func (o old) takeBelow(c *store.Change, path, folder string, damaged func(string, error)) error {
+	files, err := os.ReadDir(filepath.Join(path, folder))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		name := filepath.Join(folder, f.Name())
+		if f.IsDir() {
+			if err := o.takeBelow(c, path, name, damaged); err != nil {
+				return err
 			}
-			file := filepath.Join(path, name)
-			data, err := readFile(file)
-			if err == nil {
-				err = o.each(c, key, data)
-			}
-			if errors.Is(err, errDamaged) {
-				damaged(file, err)
-				return nil
-			}
+			continue
+		}
+		key, ok := strings.CutSuffix(name, ".json")
+		if !ok || strings.HasPrefix(f.Name(), ".") {
+			continue // a writer that died left it
+		}
+		file := filepath.Join(path, name)
+		data, err := readFile(file)
+		if err == nil {
+			err = o.each(c, key, data)
+		}
+		switch {
+		case errors.Is(err, errDamaged):
+			damaged(file, err)
+		case err != nil:
 			return err
-		})
-	})
+		}
+	}
+	return nil
 }
 
 // readFile reads a file; the error is errDamaged for what no version has written.

@@ -71,20 +71,20 @@ func For(v *store.View, key, entry, about string) ([]Request, error) {
 }
 
 // Ask files a request of an agent and, if its rules give one, the answer. If a request for the
-// same Name and About exists and was not withdrawn, Ask returns that one instead, and anew is
+// same Name and About exists and was not withdrawn, Ask returns that one instead, and filed is
 // false. The error matches ErrTooMany if the agent has made too many requests.
-func Ask(c *store.Change, r Request, rules config.Approvals, now time.Time) (asked Request, anew bool, err error) {
+func Ask(c *store.Change, r Request, rules config.Approvals, now time.Time) (asked Request, filed bool, err error) {
 	if r, err = r.cleaned(); err != nil {
 		return r, false, err
 	}
-	asked, anew, err = ask(c, r, rules, now)
+	asked, filed, err = ask(c, r, rules, now)
 	if err != nil {
 		return r, false, fmt.Errorf("cannot ask for an approval: %w", err)
 	}
-	return asked, anew, nil
+	return asked, filed, nil
 }
 
-func ask(c *store.Change, r Request, rules config.Approvals, now time.Time) (asked Request, anew bool, err error) {
+func ask(c *store.Change, r Request, rules config.Approvals, now time.Time) (asked Request, filed bool, err error) {
 	r.State, r.At, r.Until = Asked, kept(now), kept(now.Add(Lasts))
 	if r.Name != "" {
 		same, err := read(&c.View, stands+` AND approver = $4 ORDER BY at, request`, r.Key, r.Entry, r.About, r.Name)

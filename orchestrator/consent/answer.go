@@ -31,15 +31,15 @@ func (k *Keeper) Ask(ctx context.Context, cfg *config.Agent, r approval.Request)
 
 // file files a request, and looks if the request is new.
 func (k *Keeper) file(ctx context.Context, r approval.Request, rules config.Approvals) (asked approval.Request, err error) {
-	anew := false
+	filed := false
 	err = k.change(ctx, func(c *store.Change) (err error) {
-		asked, anew, err = approval.Ask(c, r, rules, k.opt.Now())
+		asked, filed, err = approval.Ask(c, r, rules, k.opt.Now())
 		return err
 	})
 	if err != nil {
 		return r, err
 	}
-	if anew {
+	if filed {
 		k.note(asked)
 		k.Look(ctx)
 	}
@@ -96,36 +96,57 @@ func (k *Keeper) checkAgain(r approval.Request) {
 	}
 }
 
+// Withdrawal is that what agents ask for, by their names, is not needed any more.
+type Withdrawal struct {
+	Agents []string `json:"agents"`
+	Entry  string   `json:"entry,omitempty"` // a delivery id: what they ask for it alone
+	Why    string   `json:"why"`
+}
+
+// Gone returns why a request is not needed; "": it is.
+func (w Withdrawal) Gone(r approval.Request) string {
+	if slices.Contains(w.Agents, r.Agent) && (w.Entry == "" || w.Entry == r.Entry) {
+		return w.Why
+	}
+	return ""
+}
+
+// Settle ends the requests for which gone returns a reason, and the overdue ones.
+func (k *Keeper) Settle(ctx context.Context, gone func(approval.Request) string) error {
+	err := k.settle(ctx, gone)
+	k.LookIfOpen(ctx)
+	return err
+}
+
 // Withdraw ends the requests that an agent made for an entry that is gone.
 func (k *Keeper) Withdraw(ctx context.Context, key, delivery, why string) {
 	if delivery == "" {
 		return
 	}
-	k.settle(ctx, func(r approval.Request) string {
+	_ = k.Settle(ctx, func(r approval.Request) string { // it is logged, and looked at again
 		if r.Key == key && r.Entry == delivery {
 			return why
 		}
 		return ""
 	})
-	k.LookIfOpen(ctx)
 }
 
 // settle ends the requests for which gone returns a reason, and the overdue ones.
-func (k *Keeper) settle(ctx context.Context, gone func(approval.Request) string) {
+func (k *Keeper) settle(ctx context.Context, gone func(approval.Request) string) error {
 	waiting, owed, err := k.read(ctx)
 	if err != nil {
 		k.opt.Log.Warn("cannot end approvals", "err", err)
-		return
+		return err
 	}
 	now := k.opt.Now()
-	k.end(ctx, approval.Ends(waiting, owed, gone, now), now)
+	return k.end(ctx, approval.Ends(waiting, owed, gone, now), now)
 }
 
 // end has requests end, writes that to the journal, and continues the checks that waited for
 // them.
-func (k *Keeper) end(ctx context.Context, ends []approval.End, now time.Time) {
+func (k *Keeper) end(ctx context.Context, ends []approval.End, now time.Time) error {
 	if len(ends) == 0 {
-		return
+		return nil
 	}
 	var ended []approval.Request
 	err := k.change(ctx, func(c *store.Change) (err error) {
@@ -134,12 +155,13 @@ func (k *Keeper) end(ctx context.Context, ends []approval.End, now time.Time) {
 	})
 	if err != nil {
 		k.opt.Log.Warn("cannot end approvals", "err", err)
-		return
+		return err
 	}
 	for _, r := range ended {
 		k.note(r)
 		k.checkAgain(r)
 	}
+	return nil
 }
 
 // rename updates the agents' names in open requests. It reports whether any had changed.

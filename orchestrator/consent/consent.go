@@ -197,7 +197,7 @@ func (k *Keeper) settled(ctx context.Context) (waiting, open []approval.Request,
 	}
 	owed := read()
 	ends := approval.Ends(waiting, owed, k.undeclared(), now)
-	if k.end(ctx, ends, now); len(ends) > 0 {
+	if _ = k.end(ctx, ends, now); len(ends) > 0 { // it is logged
 		read()
 	}
 	if k.rename(ctx, open) {

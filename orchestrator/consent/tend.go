@@ -79,7 +79,7 @@ func (k *Keeper) tendTo(ctx context.Context, a Agent) error {
 		return err
 	}
 	var failed, unsure error
-	k.settle(ctx, func(r approval.Request) string {
+	_ = k.settle(ctx, func(r approval.Request) string {
 		if r.Key != now.Key {
 			return ""
 		}

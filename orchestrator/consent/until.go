@@ -51,7 +51,7 @@ func (k *Keeper) Of(q proving.Ask) (proving.Say, error) {
 // iteration.
 func (k *Keeper) asksNoMore(all []approval.Request) {
 	ctx := context.Background()
-	k.settle(ctx, func(r approval.Request) string {
+	_ = k.settle(ctx, func(r approval.Request) string {
 		if slices.ContainsFunc(all, func(o approval.Request) bool { return o.ID == r.ID }) {
 			return "somebody else has said no"
 		}

@@ -21,6 +21,7 @@ import (
 	"heartbeat/hook/process"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/page/access"
@@ -238,6 +239,11 @@ func (c *Client) Tokens(ctx context.Context, o access.Order, token string) (d ac
 func (c *Client) Await(ctx context.Context, o awaited.Order) (known bool, err error) {
 	err = c.do(ctx, http.MethodPost, "await", &request{Await: &o}, &known)
 	return known, err
+}
+
+// Withdraw has the run end what agents ask for that nobody needs any more.
+func (c *Client) Withdraw(ctx context.Context, w consent.Withdrawal) error {
+	return c.do(ctx, http.MethodPost, "withdraw-approvals", &request{Withdraw: &w}, &status.Run{})
 }
 
 // Answered has the run write down what the queue of an agent was told.

@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/page/access"
@@ -52,6 +53,8 @@ type Scheduler interface {
 	Tokens(ctx context.Context, o access.Order, token string) (access.Done, error)
 	// Await changes who waits for the reply to a prompt, and reports whether somebody did.
 	Await(ctx context.Context, o awaited.Order) (known bool, err error)
+	// WithdrawApprovals ends what agents ask for that nobody needs any more.
+	WithdrawApprovals(ctx context.Context, w consent.Withdrawal) error
 	// NoteAnswered writes down what the queue of an agent was told.
 	NoteAnswered(agent string, text foreign.Text)
 	// LookLater looks for prompts that are to be sent at a time.
@@ -75,6 +78,8 @@ type request struct {
 	Again bool          `json:"again,omitempty"`
 	// Approval is an answer: the id, the state and the note.
 	Approval *approval.Request `json:"approval,omitempty"`
+	// Withdraw says what nobody needs of what agents ask for.
+	Withdraw *consent.Withdrawal `json:"withdraw,omitempty"`
 	// Text is what the queue was told.
 	Text string `json:"text,omitempty"`
 	// Token proves that a person answers.

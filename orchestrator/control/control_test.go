@@ -21,6 +21,7 @@ import (
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/page/access"
@@ -71,6 +72,11 @@ func (f *fleet) Tokens(_ context.Context, o access.Order, token string) (access.
 func (f *fleet) AnswerApproval(_ context.Context, id string, a approval.Answer) (approval.Request, error) {
 	f.asked = append(f.asked, fmt.Sprintf("answer %s %s %s %s", id, a.State, a.By, a.Note))
 	return approval.Request{ID: id, State: a.State}, nil
+}
+
+func (f *fleet) WithdrawApprovals(_ context.Context, w consent.Withdrawal) error {
+	f.asked = append(f.asked, "withdraw "+strings.Join(w.Agents, ",")+" "+w.Why)
+	return nil
 }
 
 func (f *fleet) PauseBy(_ string, _ time.Duration, agents ...string) ([]status.AgentState, error) {

@@ -33,7 +33,7 @@ func (e *EndedError) Hint() string {
 // looks are the commands that show whether a request was carried out.
 var looks = map[string]string{
 	"status": "heartbeat status", "pause": "heartbeat status", "resume": "heartbeat status", "pause-trigger": "heartbeat status", "resume-trigger": "heartbeat status", "restart": "heartbeat events", "cancel": "heartbeat history",
-	"trigger": "heartbeat inbox", "stop": "heartbeat status", "answer-approval": "heartbeat approval list --all",
+	"trigger": "heartbeat inbox", "stop": "heartbeat status", "answer-approval": "heartbeat approval list --all", "withdraw-approvals": "heartbeat approval list --all",
 	"answered": "heartbeat events", "tokens": "heartbeat page tokens", "await": "heartbeat inbox", "later": "heartbeat next", "reload": "heartbeat events",
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
@@ -43,6 +44,7 @@ var calls = map[string]func(ctx context.Context, c *Client) error{
 		_, err := c.Await(ctx, awaited.Order{})
 		return err
 	},
+	"Withdraw": func(ctx context.Context, c *Client) error { return c.Withdraw(ctx, consent.Withdrawal{}) },
 	"Answered": func(ctx context.Context, c *Client) error { return c.Answered(ctx, "a", "x") },
 	"Later":    func(ctx context.Context, c *Client) error { return c.Later(ctx) },
 	"Reload":   func(ctx context.Context, c *Client) error { _, err := c.Reload(ctx); return err },

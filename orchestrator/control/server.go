@@ -175,6 +175,12 @@ var routes = []route{
 		return s.Reload()
 	}},
 	{path: "answer-approval", person: "answer a request for an approval", do: answers},
+	{path: "withdraw-approvals", person: "withdraw requests for an approval", do: func(ctx context.Context, s Scheduler, q request) (any, error) {
+		if q.Withdraw == nil {
+			return nil, errors.New("cannot withdraw requests for an approval: the request does not say which")
+		}
+		return nil, s.WithdrawApprovals(ctx, *q.Withdraw)
+	}},
 	{path: "tokens", person: "change who may see the page", do: func(ctx context.Context, s Scheduler, q request) (any, error) {
 		if q.Tokens == nil {
 			return nil, errors.New("cannot change who may see the page: the request does not say how")
