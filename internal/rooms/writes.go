@@ -17,6 +17,7 @@ const (
 // That it is logged is not enough: what has come to be true would be kept with its next change
 // only, which may never come.
 var writers = map[string]string{
+	"cmd/heartbeat/approval.go answerStopped":      answered,
 	"cmd/heartbeat/send.go awaits":                 answered,
 	"cmd/heartbeat/web.go note":                    owed,
 	"orchestrator/accounts.go keepAccounts":        owed,
@@ -24,6 +25,7 @@ var writers = map[string]string{
 	"orchestrator/adopt/adopt.go takeOnce":         answered,
 	"orchestrator/adopt/usage.go billsOf":          answered,
 	"orchestrator/check/check.go write":            again,
+	"orchestrator/consent/consent.go change":       again, // the next look finds it not done
 	"orchestrator/holds.go follow":                 owed,
 	"orchestrator/journal/journal.go Flush":        again,
 	"orchestrator/launch/conversation.go Forget":   owed,
