@@ -15,6 +15,7 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/client/clienttest"
+	"heartbeat/hook/handwired/files"
 	"heartbeat/hook/process"
 	"heartbeat/internal/testbed"
 )
@@ -55,6 +56,19 @@ func TestTheHandWiredFormNamesAFile(t *testing.T) {
 	if got := o.fileOf(r.stderr); r.status != 2 || got != long {
 		t.Errorf("status %d, the file has %d bytes", r.status, len(got))
 	}
+}
+
+// TestALongPromptWithoutItsFileIsTakenBack: it stays queued, as it was.
+func TestALongPromptWithoutItsFileIsTakenBack(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, strings.Repeat("x", client.MostWhole+1)+"\n")
+	o.locked(func(held *files.Held) {
+		w := &wired{options: options{inbox: filepath.Join(o.home, "gone", "inbox.jsonl")}, parent: os.Getppid()}
+		if text, f, err := w.offer(held, wiredNext); err == nil || text != "" || f != nil {
+			t.Errorf("it is handed over as %.100q: %+v, %v", text, f, err)
+		}
+	})
+	o.queuedAfresh(strings.Repeat("x", client.MostWhole+1))
 }
 
 // broken are outputs that take nothing.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // usage is what --help prints.
@@ -60,7 +60,7 @@ type options struct {
 	signalFile  string
 	deliver     way
 	markRepeats bool
-	onOrphan    inbox.OrphanPolicy
+	onOrphan    queue.OrphanPolicy
 	maxAttempts int
 }
 
@@ -79,10 +79,10 @@ func parseStop(args []string) (options, error) {
 
 // parseRecover reads the flags of recover.
 func parseRecover(args []string) (options, error) {
-	o := options{onOrphan: inbox.DeadLetter}
+	o := options{onOrphan: queue.DeadLetterOrphan}
 	set := newFlags()
 	set.StringVar(&o.inbox, "inbox", "", "")
-	set.Var(choice(&o.onOrphan, inbox.Retry, inbox.DeadLetter, inbox.Drop), "on-orphan", "")
+	set.Var(choice(&o.onOrphan, queue.RetryOrphan, queue.DeadLetterOrphan, queue.DropOrphan), "on-orphan", "")
 	set.IntVar(&o.maxAttempts, "max-attempts", 0, "")
 	return o, o.parse(set, args)
 }

@@ -17,8 +17,9 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/hook/handwired/files"
 	"heartbeat/internal/testbed"
+	"heartbeat/queue"
 )
 
 // built builds heartbeat-stop once, with the crash points.
@@ -66,7 +67,7 @@ func newOld(t *testing.T, content string) *old {
 }
 
 // sessionLock is the lock that a live session's shim holds.
-func (o *old) sessionLock() string { return filepath.Join(o.home, inbox.SessionLock) }
+func (o *old) sessionLock() string { return filepath.Join(o.home, files.SessionLock) }
 
 // result is what a hook call showed.
 type result struct {
@@ -127,9 +128,9 @@ func (o *old) append(lines ...string) {
 	}
 }
 
-func (o *old) locked(f func(q *inbox.Held)) {
+func (o *old) locked(f func(q *files.Held)) {
 	o.t.Helper()
-	q, err := inbox.Open(inbox.Place{Inbox: o.inbox, Home: o.home})
+	q, err := files.Open(files.Place{Inbox: o.inbox})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -171,9 +172,9 @@ func (o *old) files() string {
 	return b.String()
 }
 
-func (o *old) flight() (f *inbox.InFlight) {
+func (o *old) flight() (f *files.Record) {
 	o.t.Helper()
-	o.locked(func(q *inbox.Held) {
+	o.locked(func(q *files.Held) {
 		var err error
 		if f, err = q.InFlight(); err != nil {
 			o.t.Fatal(err)
@@ -185,14 +186,14 @@ func (o *old) flight() (f *inbox.InFlight) {
 // queuedAfresh checks that an entry is first in the queue, as if it had never been handed over.
 func (o *old) queuedAfresh(prompt string) {
 	o.t.Helper()
-	o.locked(func(q *inbox.Held) {
+	o.locked(func(q *files.Held) {
 		f, err := q.InFlight()
 		if err != nil || f != nil {
 			o.t.Fatalf("in flight %+v, %v\n%s", f, err, o.log())
 		}
 		e, err := q.Next()
 		if err == nil {
-			f, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "S"})
+			f, err = q.Offer(e, files.Offering{Via: queue.ViaStop, Session: "S"})
 		}
 		if err != nil || f.Attempt != 1 || handover.PromptFor(f.Given()) != prompt {
 			o.t.Errorf("%+v, %v: want %q for the first time", f, err, prompt)
@@ -204,7 +205,7 @@ func (o *old) queuedAfresh(prompt string) {
 func (o *old) replies() (all []string) {
 	o.t.Helper()
 	for line := range strings.Lines(o.read("outbox.jsonl")) {
-		var d inbox.Delivery
+		var d files.Delivery
 		if err := json.Unmarshal([]byte(line), &d); err != nil {
 			o.t.Fatal(err)
 		}

@@ -2,13 +2,15 @@ package handwired
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"strings"
 	"time"
 
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/hook/handwired/files"
+	"heartbeat/queue"
 )
 
 var errHelp = flag.ErrHelp
@@ -39,21 +41,25 @@ func recoverOrphan(c Call, args []string) int {
 
 // recoverQueue recovers the queue that the flags name, and reports what was
 // repaired.
-func recoverQueue(o options, say func(string)) (outcome inbox.Outcome, flight *inbox.InFlight, err error) {
+func recoverQueue(o options, say func(string)) (outcome queue.Outcome, flight *files.Record, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), recoverPatience)
 	defer cancel()
-	err = inbox.HoldOrphaned(ctx, inbox.Place{Inbox: o.inbox}, false, func(q inbox.Orphaned) (err error) {
-		outcome, flight, err = q.Recover(inbox.Interruption{
-			Policy: o.onOrphan, MaxAttempts: o.maxAttempts, Counts: true,
-			Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) },
-			Begins:  func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }, Now: time.Now(),
-		})
-		for _, note := range q.Notes() {
-			say(note)
-		}
-		return err
+	q, err := files.Open(files.Place{Inbox: o.inbox})
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	held, err := q.LockOrphaned(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	outcome, flight, err = held.Recover(files.Interruption{
+		Policy: o.onOrphan, MaxAttempts: o.maxAttempts, Arrived: handover.Arrived, Begins: handover.FitsArgument,
 	})
-	return outcome, flight, err
+	for _, note := range q.Notes() {
+		say(note)
+	}
+	return outcome, flight, errors.Join(err, held.Unlock())
 }
 
 // camelCase gives an outcome as heartbeat-rs names it: NothingToRecover.

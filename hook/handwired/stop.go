@@ -17,9 +17,9 @@ import (
 	"heartbeat/hook/crashpoint"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/handover"
+	"heartbeat/hook/handwired/files"
 	"heartbeat/hook/harden"
 	"heartbeat/hook/hooklog"
-	"heartbeat/hook/inbox"
 	"heartbeat/hook/process"
 	"heartbeat/hook/wake"
 	"heartbeat/queue"
@@ -41,9 +41,9 @@ type wired struct {
 	// process: a shell, or the client itself.
 	client process.Process
 	parent int
-	queue  *inbox.Queue
-	before *inbox.InFlight // what was in flight when the hook was called
-	last   *inbox.InFlight // what was acknowledged
+	queue  *files.Queue
+	before *files.Record // what was in flight when the hook was called
+	last   *files.Record // what was acknowledged
 }
 
 // stop is the Stop hook. It fails open: when something goes wrong, it
@@ -64,7 +64,7 @@ func stop(c Call, args []string) (status int) {
 			status = 0
 		}
 	}()
-	w.queue, err = inbox.Open(inbox.Place{Inbox: o.inbox, Single: true})
+	w.queue, err = files.Open(files.Place{Inbox: o.inbox})
 	if err != nil {
 		return w.approve(err)
 	}
@@ -146,7 +146,7 @@ func (w *wired) sayNotes() {
 // approve lets the turn end. The signal file tells the launcher.
 func (w *wired) approve(err error) int {
 	switch {
-	case errors.Is(err, inbox.ErrNeedsOperator) && w.queue != nil:
+	case errors.Is(err, files.ErrNeedsOperator) && w.queue != nil:
 		w.say("%v; %s", err, w.queue.ByHand())
 	case err != nil:
 		w.say("%v", err)
@@ -177,7 +177,7 @@ func touch(path string) error {
 	return f.Close()
 }
 
-func (w *wired) lock() (*inbox.Held, error) {
+func (w *wired) lock() (*files.Held, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
 	return w.queue.Lock(ctx)
@@ -203,7 +203,7 @@ func (w *wired) stop() int {
 	switch {
 	case err == nil:
 		return w.hand(text, offered)
-	case !errors.Is(err, inbox.ErrEmpty):
+	case !errors.Is(err, files.ErrEmpty):
 		return w.approve(err)
 	case w.mode == persist:
 		return w.wait()
@@ -213,7 +213,7 @@ func (w *wired) stop() int {
 
 // settle finds out what the Stop means for the entry in flight, and acknowledges
 // the entry if it is done.
-func (w *wired) settle(held *inbox.Held) (wiredVerdict, error) {
+func (w *wired) settle(held *files.Held) (wiredVerdict, error) {
 	flight, err := held.InFlight()
 	if err != nil || flight == nil {
 		return wiredNext, err
@@ -229,11 +229,11 @@ func (w *wired) settle(held *inbox.Held) (wiredVerdict, error) {
 	case wiredUnread:
 		w.say("entry %s stays in flight: no payload tells whether session %s had it", flight.DeliveryID, flight.Session)
 	case wiredNext:
-		a := inbox.Acknowledgement{Now: time.Now()}
+		a := files.Acknowledgement{Now: time.Now()}
 		if w.event != nil {
 			a.Session, a.Reply, a.Abandoned = w.event.SessionID, w.replyOf(flight), w.event.Running()
 		}
-		_, err = held.Acknowledge(a)
+		err = held.Acknowledge(a)
 		w.last = flight
 		crashpoint.At("acknowledged")
 	case wiredAgain:
@@ -259,10 +259,10 @@ func (v wiredVerdict) holds() bool { return v >= wiredTwin }
 // offered to an unknown session is acknowledged by the next call, as in
 // heartbeat-rs; otherwise proof is required. The same client counts as the same
 // session, even when a person has started another conversation in it (/clear).
-func (w *wired) judge(f *inbox.InFlight) wiredVerdict {
+func (w *wired) judge(f *files.Record) wiredVerdict {
 	p := w.event
 	switch {
-	case f.Via == inbox.ViaStop && f.State == inbox.Offered && (w.before == nil || !w.before.Same(f)):
+	case f.Via == queue.ViaStop && f.State == queue.Offered && (w.before == nil || !w.before.IsSameOffer(f)):
 		return wiredTwin
 	case p == nil || p.SessionID == "":
 		if f.Session != "" {
@@ -271,7 +271,7 @@ func (w *wired) judge(f *inbox.InFlight) wiredVerdict {
 		return wiredNext
 	case f.Session != "" && f.Session != p.SessionID && (f.Client == "" || f.Client != w.client.String()):
 		return wiredHold
-	case f.State != "" && f.State != inbox.Offered:
+	case f.State != "" && f.State != queue.Offered:
 		return wiredNext
 	case p.StopHookActive && (f.PromptID == "" || f.PromptID == p.PromptID):
 		return wiredNext
@@ -287,34 +287,23 @@ var errGone = errors.New("the client has ended: nothing is handed over")
 
 // offer records the next entry as offered, or offers the one in flight again, and
 // returns its text.
-func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.InFlight, err error) {
+func (w *wired) offer(held *files.Held, v wiredVerdict) (text string, f *files.Record, err error) {
 	if !w.alive() {
 		return "", nil, errGone
 	}
-	o := inbox.Offering{Via: inbox.ViaStop, Unwatched: true, Unmarked: !w.markRepeats, Client: w.client.String()}
+	o := files.Offering{Via: queue.ViaStop, Unwatched: true, Unmarked: !w.markRepeats, Client: w.client.String()}
 	if w.event != nil {
 		o.Session, o.PromptID, o.Transcript = w.event.SessionID, w.event.PromptID, w.event.Transcript
 	}
+	home := filepath.Dir(w.inbox)
 	if v != wiredNext {
 		if again, _ := held.InFlight(); again != nil { // offering it says what is wrong
-			o.File = handover.FileFor(filepath.Dir(w.inbox), o.Transcript, handover.Whole(again.Given()))
+			o.File = handover.FileFor(home, o.Transcript, handover.Whole(again.Given()))
 		}
 		o.TranscriptOffset = handover.TranscriptSize(o.Transcript)
-		_, f, err = held.Reoffer(o)
+		f, err = held.OfferAgain(o)
 	} else {
-		e, err := held.Next()
-		if err != nil {
-			return "", nil, err
-		}
-		var last *queue.Given
-		if w.last != nil {
-			last = w.last.Given()
-		}
-		o.File = handover.FileFor(filepath.Dir(w.inbox), o.Transcript, e.Prompt)
-		o.TranscriptOffset = handover.NextOffset(o.Transcript, e.Prompt, last, handover.NextPatience)
-		if f, err = held.Offer(e, o); err != nil {
-			return "", nil, err
-		}
+		f, err = w.offerNext(held, home, o)
 	}
 	if err != nil {
 		return "", nil, err
@@ -327,9 +316,23 @@ func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.I
 	return text, f, nil
 }
 
+func (w *wired) offerNext(held *files.Held, home string, o files.Offering) (*files.Record, error) {
+	e, err := held.Next()
+	if err != nil {
+		return nil, err
+	}
+	var last *queue.Given
+	if w.last != nil {
+		last = w.last.Given()
+	}
+	o.File = handover.FileFor(home, o.Transcript, e.Prompt)
+	o.TranscriptOffset = handover.NextOffset(o.Transcript, e.Prompt, last, handover.NextPatience)
+	return held.Offer(e, o)
+}
+
 // hand gives a text to the client. offered is the entry that the text is for, or
 // nil. If the client did not get the text, the offer is taken back.
-func (w *wired) hand(text string, offered *inbox.InFlight) int {
+func (w *wired) hand(text string, offered *files.Record) int {
 	status, err := deliver(w.call, w.deliver, text)
 	if err == nil {
 		return status
@@ -371,7 +374,7 @@ func (w *wired) wait() int {
 		switch {
 		case err == nil:
 			return w.hand(text, offered)
-		case !errors.Is(err, inbox.ErrEmpty):
+		case !errors.Is(err, files.ErrEmpty):
 			return w.approve(err)
 		case !time.Now().Before(idleAt):
 			return w.hand(handover.IdleTick, nil)
@@ -382,9 +385,9 @@ func (w *wired) wait() int {
 
 // replyOf returns the answer of a hand-wired session. The answer at the Stop before
 // is in the outbox.
-func (w *wired) replyOf(f *inbox.InFlight) string {
+func (w *wired) replyOf(f *files.Record) string {
 	reply := w.event.LastMessage
-	if last, err := w.queue.LastReply(); err != nil || reply == "" || last != foreign.Cut(reply, inbox.MaxReply) {
+	if last, err := w.queue.LastDelivery(); err != nil || reply == "" || last == nil || last.Reply != foreign.Cut(reply, queue.MaxReply) {
 		return reply
 	}
 	if !handover.Of(f.Given()).In(w.event.Transcript).Answered(client.Claude.Transcript.Behind) {

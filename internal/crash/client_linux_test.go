@@ -307,18 +307,27 @@ func (l *lab) die() {
 	l.unlock()
 }
 
-// recoverOrphan runs `heartbeat-stop recover`, killed before its n-th call
-// when n > 0.
+// recovery is `heartbeat-stop recover`, or what the scheduler does where `run` has launched the
+// client.
+func (l *lab) recovery() stepper.Program {
+	p := stepper.Program{
+		Path: program(l.t, "heartbeat-stop"), Dir: l.home, Env: []string{"PATH=" + os.Getenv("PATH")},
+		Args: []string{"recover", "--inbox", l.inbox, "--on-orphan", string(l.policy)},
+	}
+	if l.form.ours() {
+		p.Path, p.Args = turn(l.t), []string{"recover", l.inbox, string(l.policy)}
+	}
+	return p
+}
+
+// recoverOrphan runs a recovery, killed before its n-th call when n > 0.
 func (l *lab) recoverOrphan(n int) stepper.Outcome {
 	l.t.Helper()
 	began := time.Now()
-	o := l.run(stepper.Program{
-		Path: program(l.t, "heartbeat-stop"), Dir: l.home, Env: []string{"PATH=" + os.Getenv("PATH")},
-		Args: []string{"recover", "--inbox", l.inbox, "--on-orphan", string(l.policy)},
-	}, n)
+	o := l.run(l.recovery(), n)
 	if o.Killed {
 		l.interrupted(began, "a recovery is killed")
-	} else if o.Status != 0 || !strings.Contains(o.Stderr, "heartbeat-stop: recover: ") {
+	} else if o.Status != 0 || !strings.Contains(o.Stderr, "recover: ") {
 		l.fault("recover: status %d, %q", o.Status, o.Stderr)
 	}
 	if !o.Killed {

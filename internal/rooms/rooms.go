@@ -98,12 +98,17 @@ var bans = []ban{
 	{[]string{"queue/..."}, []string{"hook/..."}, nil, "what a prompt is, and may become, knows no client and no file", false},
 	{
 		[]string{"hook/handwired/..."},
-		[]string{"hook", "hook/ask", "hook/settings"},
-		nil, "the hand-wired form knows no session of ours", false,
+		[]string{"hook", "hook/ask", "hook/settings", "hook/inbox"},
+		nil, "the hand-wired form knows no session of ours, and has a queue of its own", true,
+	},
+	{
+		[]string{"hook/handover"},
+		[]string{"hook", "hook/ask", "hook/handwired/...", "hook/inbox"},
+		nil, "what a session is given does not depend on where it is queued", true,
 	},
 	{
 		[]string{"hook/handwired/files"},
-		[]string{"hook/client", "hook/handover", "hook/handwired", "hook/inbox"},
+		[]string{"hook/client", "hook/handover", "hook/handwired"},
 		nil, "a queue in files knows no client and no hook", true,
 	},
 	{

@@ -16,7 +16,7 @@ import (
 // Full has tests that combine many things with many others try all of them
 // instead of a sample:
 //
-//	go test ./cmd/heartbeat ./config ./hook ./hook/handwired/files ./hook/inbox ./internal/browser ./internal/crash ./internal/e2e ./orchestrator ./orchestrator/adopt ./orchestrator/probe ./orchestrator/proving ./orchestrator/store ./sources -full -timeout 90m
+//	go test ./cmd/heartbeat ./config ./hook ./hook/handwired ./hook/handwired/files ./hook/inbox ./internal/browser ./internal/crash ./internal/e2e ./orchestrator ./orchestrator/adopt ./orchestrator/probe ./orchestrator/proving ./orchestrator/store ./sources -full -timeout 90m
 var Full = flag.Bool("full", false, "try all combinations instead of a sample")
 
 // sampleVariable names the sample: any text. The same text always chooses the same

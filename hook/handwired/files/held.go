@@ -172,7 +172,7 @@ func (h *Held) fileLost(v *View) error {
 	if d == nil {
 		return nil
 	}
-	h.note("%s: %d bytes that were queued in it are lost, and were filed as a dead letter", v.disturbed, d.Length)
+	h.note("%s: at least %d bytes that were queued in it are lost, and were filed as a dead letter", v.disturbed, d.Length)
 	d.At = time.Now().UTC()
 	return h.file([]Dead{*d})
 }

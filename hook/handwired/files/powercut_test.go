@@ -255,7 +255,7 @@ func (now *story) tell(r *rig, d *disk, policy queue.OrphanPolicy, step string) 
 }
 
 // unseen is a transcript that shows nothing of an entry.
-func unseen(*Record) queue.Arrival { return queue.Unseen }
+func unseen(*queue.Given) queue.Arrival { return queue.Unseen }
 
 // attempts is how often the entry at the cursor counts as handed over.
 func (r *rig) attempts() int {

@@ -127,6 +127,13 @@ func (f *Record) Entry() queue.Entry {
 	}
 }
 
+// Given returns the entry in flight with what its text is made of.
+func (f *Record) Given() *queue.Given {
+	return &queue.Given{
+		Entry: f.Entry(), Text: queue.Text{Prompt: f.Prompt(), Line: f.Line()}, Shown: queue.Shown{Output: f.Output, Answers: f.Answers},
+	}
+}
+
 // isRuns reports whether only heartbeat run can finish the entry: its work is checked, or it was
 // set aside.
 func (f *Record) isRuns() bool {

@@ -20,8 +20,8 @@ type Interruption struct {
 	// Arrived, when not nil, looks for evidence (in the transcript) that an entry got further
 	// than its record says. In doubt it does not say Seen. Begins, when not nil, reports whether a
 	// session can be started with the entry as its first prompt.
-	Arrived func(*Record) queue.Arrival
-	Begins  func(*Record) bool
+	Arrived func(*queue.Given) queue.Arrival
+	Begins  func(*queue.Given) bool
 	Now     time.Time
 }
 
@@ -143,11 +143,11 @@ func (o *Orphaned) recoverFlight(v *View, i Interruption) (queue.Outcome, error)
 func (o *Orphaned) evidence(f *flight, i Interruption) (queue.Interruption, error) {
 	about := queue.Interruption{
 		Policy: i.Policy, MaxAttempts: i.MaxAttempts, Counts: true, Unwatched: f.Unwatched, Now: i.Now,
-		Begins: i.Begins != nil && i.Begins(&f.Record),
+		Begins: i.Begins != nil && i.Begins(f.Given()),
 	}
 	if !f.foreign {
 		if i.Arrived != nil {
-			about.Arrived = i.Arrived(&f.Record)
+			about.Arrived = i.Arrived(f.Given())
 		}
 		return about, nil
 	}

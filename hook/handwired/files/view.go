@@ -252,16 +252,15 @@ func (v *View) knownQueued() (from, size int64) {
 }
 
 // Lost returns the dead letter for what somebody else has demonstrably taken out of the file of
-// lines: only how many bytes were queued is known. It is nil if nothing shows that.
+// lines: only how many bytes that were, at least, is known. It is nil if nothing shows that.
 func (v *View) Lost() *Dead {
 	if v.disturbed == "" {
 		return nil
 	}
 	from, size := v.knownQueued()
 	lost := size - from
-	isOther := v.at.fresh || v.Generation() != v.before.Generation && v.flight != nil && !v.flight.here
-	if v.source.file != nil && !isOther {
-		lost -= v.source.size - v.behind()
+	if v.source.file != nil && !v.at.fresh {
+		lost -= v.source.size - v.behind() // it may be the same lines
 	}
 	if lost <= 0 {
 		return nil

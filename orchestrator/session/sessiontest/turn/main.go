@@ -4,6 +4,9 @@
 //
 // The payload is on its standard input. HEARTBEAT_HOME is the folder of the queue and of the
 // record, HEARTBEAT_SESSION the session's token, and CLAUDE_PID the client.
+//
+// With the arguments "recover INBOX POLICY" it recovers the queue of a session that is gone, as the
+// scheduler does, and says on standard error what became of the entry.
 package main
 
 import (
@@ -19,12 +22,17 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/ask"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/harden"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/process"
 )
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == "recover" {
+		recoverOrphan(os.Args[2], inbox.OrphanPolicy(os.Args[3]))
+		return
+	}
 	harden.FollowShell()
 	home, token := os.Getenv(ask.EnvHome), os.Getenv(ask.EnvSession)
 	shown, err := hook.ReadRecord(home)
@@ -40,6 +48,24 @@ func main() {
 		return hook.Caller{Client: process.Of(pid), Hook: process.Of(os.Getpid())}, err
 	})
 	os.Exit(c.status)
+}
+
+func recoverOrphan(path string, policy inbox.OrphanPolicy) {
+	err := inbox.HoldOrphaned(context.Background(), inbox.Place{Inbox: path}, false, func(q inbox.Orphaned) error {
+		outcome, _, err := q.Recover(inbox.Interruption{
+			Policy: policy, Counts: true, Now: time.Now(),
+			Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) },
+			Begins:  func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) },
+		})
+		for _, note := range append(q.Notes(), "recover: "+string(outcome)) {
+			fmt.Fprintln(os.Stderr, note)
+		}
+		return err
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // caller is a hook's connection, and the hook.
