@@ -56,16 +56,22 @@ func (e *ends) read() error {
 	return err
 }
 
-// eachOf calls do for each entry in [from, to), and for each line that has to become a dead
-// letter, until do returns false.
-func (r *Reader) eachOf(s *source, from, to, generation int64, do func(l line, delivery string) (more bool, err error)) error {
+// doneUpTo returns how far [from, to) is done: where the first entry stands that has no end, or,
+// with late, where the last one ends that has an end. What ends is in order: older records may be
+// rotated away, or dead letters deleted. A line that has to become a dead letter counts as an entry.
+func (r *Reader) doneUpTo(s *source, from, to, generation int64, f *flight, late bool) (at int64, err error) {
 	if s.file == nil || from >= to {
-		return nil
+		return to, nil
 	}
+	at = to
+	if late {
+		at = from
+	}
+	e := ends{r: r}
 	for l := linesOf(s.file, from, min(to, s.size), r.maxEntry, mostLines); ; {
 		got, err := l.read()
 		if err != nil {
-			return ignoreEOF(err)
+			return at, ignoreEOF(err)
 		}
 		delivery := ""
 		if e := r.entry(got, generation); e != nil {
@@ -75,39 +81,15 @@ func (r *Reader) eachOf(s *source, from, to, generation int64, do func(l line, d
 		} else {
 			continue
 		}
-		if more, err := do(got, delivery); !more || err != nil {
-			return err
+		switch ended, err := e.of(got, delivery, f); {
+		case err != nil:
+			return at, err
+		case ended && late:
+			at = got.end
+		case !ended && !late:
+			return got.start, nil
 		}
 	}
-}
-
-// firstOpen returns where the first entry of [from, to) stands that has no end, or to.
-func (r *Reader) firstOpen(s *source, from, to, generation int64, f *flight) (at int64, err error) {
-	at = to
-	e := ends{r: r}
-	err = r.eachOf(s, from, to, generation, func(l line, delivery string) (bool, error) {
-		ended, err := e.of(l, delivery, f)
-		if err == nil && !ended {
-			at = l.start
-		}
-		return ended, err
-	})
-	return at, err
-}
-
-// lastEnded returns where the last entry of [from, to) ends that has an end, or from. What ends
-// is in order: older records may be rotated away, or dead letters deleted.
-func (r *Reader) lastEnded(s *source, from, to, generation int64, f *flight) (at int64, err error) {
-	at = from
-	e := ends{r: r}
-	err = r.eachOf(s, from, to, generation, func(l line, delivery string) (bool, error) {
-		ended, err := e.of(l, delivery, f)
-		if ended {
-			at = l.end
-		}
-		return true, err
-	})
-	return at, err
 }
 
 // settleBetween decides where the queue goes on whose sidecar says something else than its
@@ -122,11 +104,8 @@ func (r *Reader) settleBetween(s *source, c cursor, m *sidecar, f *flight) (p po
 	}
 	from = max(from, min(m.Punched, to))
 	p = position{sidecar: *m}
-	if c.value > m.Cursor { // the sidecar may be older after a power cut
-		p.cursor, err = r.firstOpen(s, from, to, m.Generation, f)
-	} else { // a step was interrupted
-		p.cursor, err = r.lastEnded(s, from, to, m.Generation, f)
-	}
+	// Either the sidecar is older, after a power cut, or a step was interrupted.
+	p.cursor, err = r.doneUpTo(s, from, to, m.Generation, f, c.value < m.Cursor)
 	if errors.Is(err, ErrTooMuch) {
 		return p, fmt.Errorf("%w: %q and %q disagree about how far %q is done, and there is too much in between to tell",
 			ErrNeedsOperator, r.lane.Cursor, r.lane.Sidecar, r.path)
@@ -149,6 +128,6 @@ func (r *Reader) isForeign(s *source, p position, f *flight) (bool, error) {
 	if !f.isHere() || f.StartOffset <= p.cursor {
 		return false, nil
 	}
-	at, err := r.firstOpen(s, p.cursor, f.StartOffset, p.sidecar.Generation, nil)
+	at, err := r.doneUpTo(s, p.cursor, f.StartOffset, p.sidecar.Generation, nil, false)
 	return at < f.StartOffset, err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
-	"strings"
 	"time"
 
 	"heartbeat/hook/durable"
@@ -96,9 +95,6 @@ func (h *Held) settle() (*View, error) {
 		return nil, errReleased
 	}
 	v, err := h.Look()
-	if errors.Is(err, ErrNeedsOperator) {
-		h.keepAsking(err)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -107,25 +103,6 @@ func (h *Held) settle() (*View, error) {
 		return nil, err
 	}
 	return v, nil
-}
-
-// keepAsking remembers what the queue asks a person. A failure costs only that.
-func (h *Held) keepAsking(asked error) {
-	m, _, err := h.readSidecar()
-	c, cursorErr := h.readCursor()
-	switch {
-	case err != nil, cursorErr != nil, m != nil && m.Asks != "":
-		return
-	case m == nil && c.damaged:
-		return // nothing but an answer changes that
-	case m == nil:
-		m = &sidecar{Generation: newGeneration(), Tail: sumOf([]byte{})}
-		if m.Last, err = h.lastDone(); err != nil {
-			return
-		}
-	}
-	m.Asks = strings.TrimPrefix(asked.Error(), ErrNeedsOperator.Error()+": ")
-	_ = h.writeSidecar(*m)
 }
 
 func (h *Held) repair(v *View) error {

@@ -20,9 +20,8 @@ type position struct {
 }
 
 // judge decides where the queue goes on. It never lands in the middle of a line and never skips
-// an entry; when it cannot tell, it returns ErrNeedsOperator. What it was seen to ask, it asks
-// until a person has answered or what was done stands in the file again: nothing else that is
-// done to the file meanwhile is an answer.
+// an entry; when it cannot tell, it returns ErrNeedsOperator. What heartbeat's earlier design was
+// seen to ask is asked until a person has answered, or what was done stands in the file again.
 func (r *Reader) judge(s *source, c cursor, m *sidecar, f *flight) (position, error) {
 	p, err := r.judgeFacts(s, c, m, f)
 	if err != nil || m == nil || m.Asks == "" {

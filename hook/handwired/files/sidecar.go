@@ -41,11 +41,10 @@ type sidecar struct {
 	LastHasID bool   `json:"last_has_id,omitempty"` // that line is an envelope with an id
 	// Requeued is the entry at the cursor, if it was handed over before.
 	Requeued *History `json:"requeued,omitempty"`
-	// Asks is what the queue asks a person, once it was seen to ask; "" else.
-	Asks string `json:"asks,omitempty"`
 
-	// Of heartbeat's earlier design, kept as they are: the offset up to which the blocks were
-	// given back, and a drained file that was moved aside.
+	// Of heartbeat's earlier design: what the queue was seen to ask a person; the offset up to
+	// which the blocks were given back; a drained file that was moved aside.
+	Asks    string          `json:"asks,omitempty"`
 	Punched int64           `json:"punched,omitempty"`
 	Archive json.RawMessage `json:"archive,omitempty"`
 }

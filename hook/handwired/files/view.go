@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -97,6 +98,10 @@ func (v *View) Generation() int64 { return v.at.sidecar.Generation }
 
 // Requeued is the history of the entry at the cursor, if it was handed over before, or nil.
 func (v *View) Requeued() *History { return v.at.sidecar.Requeued }
+
+// Archive is what heartbeat's earlier design knew of a drained file of lines that it had moved
+// aside, to which a late writer may have added lines; nil: there was none.
+func (v *View) Archive() json.RawMessage { return v.at.sidecar.Archive }
 
 // InFlight is the record of the entry in flight, or nil. One that was acknowledged, though its
 // record is still there, is not in flight.
