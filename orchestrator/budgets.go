@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -89,7 +90,12 @@ func (s *Scheduler) recallSpending() error {
 		return fmt.Errorf("cannot read what was spent: %w", err)
 	}
 	s.happened(nil, func(now time.Time) {
+		names := map[string]string{}
+		for _, m := range s.fleet.members {
+			names[m.key] = m.Name
+		}
 		for _, r := range records {
+			r.Agent = cmp.Or(names[r.Key], r.Agent) // it was renamed
 			s.fleet.recalls(r, now)
 		}
 		for _, m := range s.fleet.members {
@@ -125,8 +131,8 @@ func (c course) recallRest() error {
 	return nil
 }
 
-// recalls notes what an agent has spent, also one that is no longer declared, or has
-// another name or group now: its group of then has spent it.
+// recalls notes what an agent has spent, also one that is no longer declared, or has another
+// group now: its group of then has spent it.
 func (f *fleet) recalls(r usage.Record, now time.Time) {
 	f.spending.Add(r.Agent, r.Group, r.Sum, r.At, now)
 }

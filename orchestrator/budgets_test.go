@@ -421,3 +421,41 @@ func TestAnEntryOverItsBudgetIsFiled(t *testing.T) {
 		}
 	})
 }
+
+// TestARenamedAgentHasSpentWhatItHad: under another name an agent had its whole budget again, by
+// a reload and in the next run.
+func TestARenamedAgentHasSpentWhatItHad(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		spends(r, "a")
+		r.set("", drains)
+		r.agent("a").Budget = config.Budget{Day: config.Allowance{Turns: 3}}
+		r.send("a", 20)
+		time.Sleep(10 * time.Minute) // the bubble begins at midnight
+		stop := r.run()
+		r.sleep(20 * time.Minute)
+		r.want("a", Parked)
+		done := r.done("a")
+		rename := func(name string) *config.Fleet {
+			renamed := *r.agent("a")
+			renamed.Name = name
+			return r.with(&renamed)
+		}
+		if _, err := r.s.Reload(rename("bee")); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(20 * time.Minute)
+		if r.want("bee", Parked); r.done("bee") != 0 {
+			t.Errorf("after a reload it has done %d more, and %d before", r.done("bee"), done)
+		}
+		stop()
+		usagetest.Add(t, r.dir+"/state", usage.Record{At: time.Now(), Agent: "bee", Session: "s", Sum: usage.Sum{Turns: 4}}) // our sessions write none
+		r.fleet = rename("bug")
+		stop = r.run()
+		defer stop()
+		r.sleep(20 * time.Minute)
+		if r.want("bug", Parked); r.done("bug") != 0 {
+			t.Errorf("in the next run it has done %d more, and %d before", r.done("bug"), done)
+		}
+	})
+}

@@ -85,6 +85,11 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 		c = f.compare(file, wanted, now)
 		for _, m := range c.added {
 			s.is(m, who[m.Name])
+			for _, was := range f.members {
+				if was.key == m.key && was.Name != m.Name {
+					f.spending.Rename(was.Name, m.Name)
+				}
+			}
 			m.WasPaused(pauses.Of(m.key, now))
 		}
 		lost, failed := f.takeAdded(c)

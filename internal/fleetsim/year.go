@@ -50,7 +50,7 @@ func (s settings) liveYear(ctx context.Context, sc scenario) error {
 	}{
 		{s.agents * yearEvents, `INSERT INTO events SELECT i + 1, $4 + i * $5, printf('a%05d', i % $3), 'fired', json_object('at', strftime('%Y-%m-%dT%H:%M:%SZ', ($4 + i * $5) / 1000, 'unixepoch'),
 			'agent', printf('a%05d', i % $3), 'kind', 'fired', 'trigger', 'cron-1@' || i, 'entry', '0123456789abcdef'), -1 FROM n`, year / int64(s.agents*yearEvents)},
-		{s.agents * yearRecords, `INSERT INTO usage SELECT i + 1, 's' || i, 'd' || i, 1, $4 + i * $5, printf('a%05d', i % $3), 'login', '', 'e' || i, 'cron', 1, 1, 3, 4, 5000, 600000, 7000, 0.5, 0, 0, 0, 0, '', 0, 0, 0 FROM n`, year / int64(s.agents*yearRecords)},
+		{s.agents * yearRecords, `INSERT INTO usage SELECT i + 1, 's' || i, 'd' || i, 1, $4 + i * $5, printf('a%05d', i % $3), 'login', '', 'e' || i, 'cron', 1, 1, 3, 4, 5000, 600000, 7000, 0.5, 0, 0, 0, 0, '', 0, 0, 0, printf('a%05d', i % $3) FROM n`, year / int64(s.agents*yearRecords)},
 		{s.agents * yearDays, `INSERT INTO series SELECT printf('a%05d', i / 365), $4 + i % 365 * 144 * $5 + i / 365 % 144 * $5, 0, 1, 1, 0, 1, 1, 500, 2, 3, 4, 5000, 600000, 7000, 0.5, 0, 0, 0 FROM n WHERE $3 > 0`, slot},
 		{yearDays * 144, `INSERT INTO series SELECT '', $4 + i * $5, 1, 100, 60, 0, 60, 60, 500, 120, 180, 4, 5000, 600000, 7000, 30, 0, 0, 0 FROM n WHERE $3 > 0`, slot},
 	} {

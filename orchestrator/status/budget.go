@@ -1,11 +1,13 @@
 package status
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/deadline"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/usage"
 )
@@ -71,8 +73,16 @@ func BudgetsOf(f *config.Fleet, stateDir string, now time.Time) *Budgets {
 	return &Budgets{f, now, sync.OnceValue(func() usage.Meters {
 		all := usage.Meters{}
 		_ = usage.Read(stateDir, func(v *store.View) error {
+			known, err := memory.Read(v)
+			if err != nil {
+				return err
+			}
+			names := map[string]string{}
+			for name, who := range known.Declared() {
+				names[who.Key] = name
+			}
 			return usage.EachOf(v, now.Add(-usage.Remembered), func(r usage.Record) {
-				all.Add(r.Agent, r.Group, r.Sum, r.At, now) // the group of then has spent it
+				all.Add(cmp.Or(names[r.Key], r.Agent), r.Group, r.Sum, r.At, now) // the group of then has spent it
 			})
 		})
 		return all

@@ -46,3 +46,10 @@ func (m Meters) Add(agent, group string, sum Sum, at, now time.Time) {
 		m[p].Add(sum, at, now)
 	}
 }
+
+// Rename has an agent go on with what it has spent under another name.
+func (m Meters) Rename(from, to string) {
+	if own := m[Purse{agent: from}]; own != nil {
+		m[Purse{agent: to}] = own
+	}
+}

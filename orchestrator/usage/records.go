@@ -12,7 +12,7 @@ import (
 
 // columns are those of the table usage but n, in the order in which values and scan have them.
 const columns = `session, delivery, number, at, agent, account, agent_group, entry, source, attempt,
-	turns, calls, input, output, cache_read, cache_write, cost, unseen, unpriced, guessed, began, transcript, start, total, unknown`
+	turns, calls, input, output, cache_read, cache_write, cost, unseen, unpriced, guessed, began, transcript, start, total, unknown, agent_key`
 
 // sums are the columns of a Sum, added up.
 const sums = `COALESCE(SUM(turns), 0), COALESCE(SUM(calls), 0), COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
@@ -53,11 +53,11 @@ func Add(c *store.Change, records ...Record) (added []Record, err error) {
 		r.Sum = r.Sum.within()
 		s := r.Sum
 		rows, err := c.Do(`INSERT INTO usage (n, `+columns+`)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, `+keyOf+`)
 			ON CONFLICT (session, delivery, number) DO NOTHING`,
 			n+1, r.Session, r.Delivery, r.Number, store.Millis(r.At), r.Agent, r.Account, r.Group, r.Entry, r.Source, r.Attempt,
 			s.Turns, s.Calls, s.Input, s.Output, s.CacheRead, s.CacheWrite, s.Cost, s.Unseen, s.Unpriced, s.Guessed,
-			store.Millis(r.Kept.Began), r.Kept.Transcript, r.Kept.From, r.Kept.Total, r.Kept.Unknown)
+			store.Millis(r.Kept.Began), r.Kept.Transcript, r.Kept.From, r.Kept.Total, r.Kept.Unknown, r.Agent)
 		if err != nil {
 			return nil, err
 		}
@@ -69,13 +69,17 @@ func Add(c *store.Change, records ...Record) (added []Record, err error) {
 	return added, nil
 }
 
+// keyOf is the key of the agent that has the name of the last parameter of Add: that of one that
+// is gone only if none has it now.
+const keyOf = `COALESCE((SELECT a.agent FROM agents a WHERE a.name = $27 ORDER BY a.gone LIMIT 1), $27)`
+
 // What is asked; none reads all records.
 const (
 	ofAgent    = `WHERE agent = $1 AND at >= $2 ORDER BY at, n`
 	ofAll      = `WHERE at >= $1 ORDER BY at, n`
 	afterMark  = `WHERE agent = $1 AND at >= $2 AND n > $3 ORDER BY at, n`
 	ofSession  = `WHERE session = $1 ORDER BY number`
-	sumOfAgent = `SELECT ` + sums + ` FROM usage WHERE agent = $1 AND at >= $2`
+	sumOfAgent = `SELECT ` + sums + ` FROM usage WHERE agent_key = COALESCE((SELECT a.agent FROM agents a WHERE a.name = $1 AND a.gone = 0), $1) AND at >= $2`
 	sumOn      = `SELECT ` + sums + ` FROM usage WHERE delivery = $1 AND session <> $2`
 	sumIn      = `SELECT ` + sums + ` FROM usage WHERE session = $1`
 	oldest     = `SELECT at FROM usage WHERE agent = $1 ORDER BY at LIMIT 1`
@@ -92,7 +96,7 @@ func each(v *store.View, which string, args []any, take func(n int64, r Record))
 		var n, at, began int64
 		var r Record
 		to := []any{&n, &r.Session, &r.Delivery, &r.Number, &at, &r.Agent, &r.Account, &r.Group, &r.Entry, &r.Source, &r.Attempt}
-		to = append(append(to, r.fields()...), &began, &r.Kept.Transcript, &r.Kept.From, &r.Kept.Total, &r.Kept.Unknown)
+		to = append(append(to, r.fields()...), &began, &r.Kept.Transcript, &r.Kept.From, &r.Kept.Total, &r.Kept.Unknown, &r.Key)
 		if err := scan(to...); err != nil {
 			return err
 		}
@@ -126,7 +130,7 @@ func Here(v *store.View) (m Mark, err error) {
 	return m, err
 }
 
-// Since is what an agent has spent from a time on.
+// Since is what an agent has spent from a time on, also under another name.
 func Since(v *store.View, agent string, since time.Time) (s Sum, err error) {
 	_, err = v.One(sumOfAgent, []any{agent, store.Millis(since)}, s.fields()...)
 	return s, err

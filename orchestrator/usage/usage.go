@@ -85,6 +85,8 @@ type Record struct {
 	Sum
 	// Kept is where the next count continues.
 	Kept Kept `json:"kept,omitzero"`
+	// Key is that of the agent, which it keeps under another name; set where records are read.
+	Key string `json:"-"`
 }
 
 // Kept is what it takes to continue counting a session whose shim was killed: that of its
