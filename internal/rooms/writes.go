@@ -26,6 +26,9 @@ var writers = map[string]string{
 	"orchestrator/adopt/usage.go billsOf":          answered,
 	"orchestrator/check/check.go write":            again,
 	"orchestrator/consent/consent.go change":       again, // the next look finds it not done
+	"orchestrator/exports/behind.go Compare":       answered,
+	"orchestrator/exports/exports.go New":          answered,
+	"orchestrator/exports/exports.go keep":         again,
 	"orchestrator/holds.go follow":                 owed,
 	"orchestrator/journal/journal.go Flush":        again,
 	"orchestrator/launch/conversation.go Forget":   owed,
