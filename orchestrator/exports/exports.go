@@ -111,9 +111,10 @@ type agent struct {
 type file struct {
 	now, kept progress         // kept: in the store
 	gone      int64            // what now.gone has to be
-	in        durable.Identity // the file that was written since it was last synced
-	dirty     bool
-	again     time.Time // before that nothing is tried
+	in        durable.Identity // which file it was when it was last written
+	dirty     bool             // it was written since it was last synced
+	isNew     bool             // and so its name has to be
+	again     time.Time        // before that nothing is tried
 }
 
 // progress is a row of the table exports.
@@ -186,9 +187,7 @@ func (x *Exporter) export(ctx context.Context, a *agent, now time.Time) error {
 				f.gone = 0
 			}
 			if len(ends) == 0 {
-				if f.gone == f.now.gone { // what was owed may be pruned
-					f.pay()
-				}
+				f.pay() // what was owed is pruned
 				break
 			}
 			last, data, err := x.lines(k, ends)
@@ -217,8 +216,12 @@ func (f *file) owe(err error, now time.Time) {
 	f.now.why, f.again = err.Error(), now.Add(Every)
 }
 
-// pay notes that nothing is owed.
-func (f *file) pay() { f.now.owed, f.now.why, f.again = 0, "", time.Time{} }
+// pay notes that lines can be written. What is to be written whole may be owed still.
+func (f *file) pay() {
+	if f.gone == f.now.gone {
+		f.now.owed, f.now.why, f.again = 0, "", time.Time{}
+	}
+}
 
 func (x *Exporter) ends(ctx context.Context, key string, k kind, after int64) (ends []entries.Ended, n entries.Counts, err error) {
 	err = x.store.Read(ctx, func(v *store.View) (err error) {
@@ -254,7 +257,11 @@ func (x *Exporter) extend(at Place, k kind, f *file, data []byte) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	in.Guard = x.guard
 	if info, err := in.Stat(k.name); err == nil && k.state == queue.Done && info.Mode().IsRegular() && info.Size() >= x.most {
-		if err := in.Rename(k.name, OlderOutbox); err != nil {
+		err := x.syncIn(in, k, f)
+		if err == nil {
+			err = in.Rename(k.name, OlderOutbox)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -271,9 +278,7 @@ func (x *Exporter) extend(at Place, k kind, f *file, data []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	if f.in, f.dirty = durable.IdentityOf(info), true; info.Size() == 0 {
-		f.in = durable.Identity{} // its name is to be synced, too
-	}
+	f.in, f.dirty, f.isNew = durable.IdentityOf(info), true, f.isNew || info.Size() == 0
 	if err := in.Extend(to, k.name, data); err != nil {
 		return fmt.Errorf("cannot extend %q: %w", to.Name(), err)
 	}
@@ -282,21 +287,25 @@ func (x *Exporter) extend(at Place, k kind, f *file, data []byte) (err error) {
 
 // Settle keeps in the store how far the exports have come, when that is on the disk, tries again
 // what is owed, and takes out of .dead-letter.jsonl what is dead no more. The error is the
-// store's. It is to be called Every so often, and at the end.
+// store's. It is to be called Every so often, and at the end, by one at a time.
 func (x *Exporter) Settle(ctx context.Context, now time.Time) error {
 	x.mu.Lock()
 	all := slices.Collect(maps.Values(x.agents))
 	x.mu.Unlock()
-	var errs []error
 	for part := range slices.Chunk(all, 200) {
 		var settled []reached
 		for _, a := range part {
 			got, err := x.settle(ctx, a, now)
-			settled, errs = append(settled, got...), append(errs, err)
+			if err != nil {
+				return err
+			}
+			settled = append(settled, got...)
 		}
-		errs = append(errs, x.keep(ctx, settled))
+		if err := x.keep(ctx, settled); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // reached is a file with how far it has come.
@@ -327,12 +336,8 @@ func (x *Exporter) settle(ctx context.Context, a *agent, now time.Time) (changed
 				return changed, err
 			}
 		}
-		if f.dirty {
-			f.dirty = false
-			if err := x.sync(a.place, k, f); err != nil {
-				f.now.n = f.kept.n // a failed sync is never repeated: they are written again
-				f.owe(err, now)
-			}
+		if err := x.sync(a.place, k, f); err != nil {
+			f.owe(err, now)
 		}
 		if f.now != f.kept {
 			changed = append(changed, reached{a, i, f.now})
@@ -372,11 +377,14 @@ func keep(c *store.Change, key string, k kind, p progress) error {
 	return err
 }
 
-// sync brings to the disk what was written into a file, if it still has its name: what somebody
-// has moved is his.
+// sync brings to the disk what was written into a file.
 func (x *Exporter) sync(at Place, k kind, f *file) (err error) {
+	if !f.dirty {
+		return nil
+	}
 	in, err := at.folder(k)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotFolder) {
+		f.dirty, f.isNew = false, false
 		return nil
 	}
 	if err != nil {
@@ -384,6 +392,22 @@ func (x *Exporter) sync(at Place, k kind, f *file) (err error) {
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	in.Guard = x.guard
+	return x.syncIn(in, k, f)
+}
+
+// syncIn is sync in a folder, if the file still has its name: what somebody has moved is his. A
+// sync that failed is never repeated: what it was about is written again.
+func (x *Exporter) syncIn(in *durable.Folder, k kind, f *file) (err error) {
+	if !f.dirty {
+		return nil
+	}
+	isNew := f.isNew
+	f.dirty, f.isNew = false, false
+	defer func() {
+		if err != nil {
+			f.now.n = f.kept.n
+		}
+	}()
 	is, err := in.OpenFile(k.name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) {
 		return nil
@@ -393,12 +417,8 @@ func (x *Exporter) sync(at Place, k kind, f *file) (err error) {
 	}
 	defer func() { err = errors.Join(err, is.Close()) }()
 	info, err := is.Stat()
-	if err != nil {
+	if err != nil || f.in != durable.IdentityOf(info) {
 		return err
-	}
-	isNew := f.in == durable.Identity{}
-	if !isNew && f.in != durable.IdentityOf(info) {
-		return nil
 	}
 	if err := in.SyncData(is, k.name); err != nil || !isNew {
 		return err
@@ -436,19 +456,17 @@ func (x *Exporter) rewrite(ctx context.Context, a *agent, k kind, f *file, now t
 		}
 		return broken
 	})
-	switch {
+	switch f.gone = n.Gone; {
 	case broken != nil:
 		return broken
 	case err != nil:
 		f.owe(err, now)
+		return nil
 	case written:
-		f.now.n, f.now.gone = max(f.now.n, after), n.Gone
-		f.pay()
-		f.in, f.dirty = durable.Identity{}, true
-	default: // it begins again with the next one
-		f.now.gone = n.Gone
+		f.now.n, f.dirty, f.isNew = max(f.now.n, after), false, false
 	}
-	f.gone = n.Gone
+	f.now.gone = n.Gone // without a file it begins again with the next one
+	f.pay()
 	return nil
 }
 
@@ -472,7 +490,10 @@ func (x *Exporter) replace(at Place, k kind, write func(io.Writer) error) (writt
 	if err := in.SweepOf(k.name); err != nil {
 		return false, err
 	}
-	return true, in.ReplaceFunc(k.name, true, write)
+	if err := in.ReplaceFunc(k.name, true, write); err != nil {
+		return false, err
+	}
+	return true, in.Sync()
 }
 
 // before returns the number before the first of the last dead letters that a file is to hold.

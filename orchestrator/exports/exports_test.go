@@ -628,3 +628,34 @@ func TestNoStatementReadsAllEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsSaidToBeOnTheDiskIs: the name of a new file that was extended twice before it was
+// synced was not, and what stood in an outbox that was rotated was not.
+func TestWhatIsSaidToBeOnTheDiskIs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.x.SetMost(600)
+	var steps []durable.Verb
+	r.x.Guard(func(s durable.Step, run func() error) error {
+		steps = append(steps, s.Verb)
+		return run()
+	})
+	for _, prompt := range []string{"zero", "one"} {
+		r.done(prompt, "1")
+		r.export()
+	}
+	r.settle(noon)
+	for _, prompt := range []string{"two", "three", "four"} {
+		r.done(prompt, "2")
+		r.export()
+	}
+	r.settle(noon)
+	want := []durable.Verb{
+		durable.Create, durable.Write, durable.Create, durable.Write, durable.Sync, durable.SyncFolder,
+		durable.Rename, durable.Create, durable.Write, durable.Create, durable.Write,
+		durable.Sync, durable.SyncFolder, durable.Rename, durable.Create, durable.Write, durable.Sync, durable.SyncFolder,
+	}
+	if !slices.Equal(steps, want) {
+		t.Errorf("%q, want %q", steps, want)
+	}
+}
