@@ -266,6 +266,7 @@ func TestWhateverStandsInPlaceOfTheState(t *testing.T) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)
+			s.planted = true
 			s.ok("apply")
 			r := s.background()
 			s.served("before")

@@ -71,7 +71,7 @@ func TestBillsAreTakenOnce(t *testing.T) {
 		return usage.Each(v, "a.1", time.Time{}, func(r usage.Record) {
 			want := usage.Record{
 				At: r.At, Agent: "a.1", Session: "s-a.1", Number: began.UnixNano(), Account: "login abc", Group: "g",
-				Of: usage.Of{Delivery: "d", Entry: "e", Source: "cron", Attempt: 2}, Sum: r.Sum, Kept: usage.Kept{Began: r.At, Transcript: "/t.jsonl", From: 10, Total: 1.5, Unknown: true},
+				Of: usage.Of{Delivery: "d", Entry: "e", Source: "cron", Attempt: 2}, Sum: r.Sum, Kept: usage.Kept{Began: r.At, Transcript: "/t.jsonl", From: 10, Total: 1.5, Unknown: true}, Key: "a.1",
 			}
 			if r != want || r.Turns != 1 || r.Calls != 2 || r.All() != 18 || r.Cost != 0.5 || r.Unseen != 7 || r.Unpriced != 8 || r.Guessed != 9 {
 				t.Errorf("%+v", r)

@@ -116,12 +116,19 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 func (s *Sent) looks(f *config.Fleet, a *config.Agent, ours string) {
 	now := lookAt(f, a, s.ID)
 	s.Running, s.Ahead = now.Agent.State != status.Stopped, now.Ahead
-	if o, there := now.Agent.Obstacle(ours, now.at); there {
+	if o, there := now.Agent.Obstacle(ours, now.at); there && (o.What != status.Behind || s.isQueued(a, now)) {
 		if a.DownText != "" && o.Down() {
 			o.Text += "; " + a.DownText
 		}
 		s.Obstacle = &o
 	}
+}
+
+// isQueued reports whether nobody has the prompt yet. Its session may have taken it between two
+// looks, and then it is what is being worked on.
+func (s *Sent) isQueued(a *config.Agent, now Progress) bool {
+	held, err := queue.Holds(a, s.ID, false)
+	return err != nil || held && !now.InFlight
 }
 
 // demands records what a prompt has to pass, before it is queued, or kept until it is due.
