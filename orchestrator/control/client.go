@@ -88,6 +88,7 @@ func (e *NoAnswerError) Hint() string {
 // Client talks to the run whose socket is in a fleet's runtime directory.
 type Client struct {
 	http http.Client
+	dir  string       // of its socket
 	pid  atomic.Int64 // of the run that has the socket, once connected; 0: not known
 	// wait is how long a scheduler may take to answer, and slow is when it is worth
 	// mentioning that it does not. Requests that take long (see long) may take longer, as
@@ -108,7 +109,7 @@ const (
 
 // NewClient returns a client for the socket in dir. It connects with each request.
 func NewClient(dir string) *Client {
-	c := &Client{wait: answerWithin, slow: slowAfter, halted: haltedAfter}
+	c := &Client{dir: dir, wait: answerWithin, slow: slowAfter, halted: haltedAfter}
 	c.http.Transport = &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -291,7 +292,7 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 		return noAnswer(int(c.pid.Load()), begin)
 	}
 	if cutOff(err) {
-		return &EndedError{int(c.pid.Load()), what, looks[what]}
+		return &EndedError{int(c.pid.Load()), Answers(c.dir), what, looks[what]}
 	}
 	return err
 }

@@ -11,7 +11,10 @@ import (
 // EndedError means that a scheduler had the request, and ended before it answered: it may
 // have done what was asked, or not.
 type EndedError struct {
-	PID  int    // 0: not known
+	PID int // 0: not known
+	// Runs is true if a scheduler has the socket all the same: it cuts off those who ask while
+	// hundreds do.
+	Runs bool
 	What string // the request
 	// Look is the command that shows whether it was done.
 	Look string
@@ -19,7 +22,11 @@ type EndedError struct {
 
 // Error says what is not known.
 func (e *EndedError) Error() string {
-	return "cannot tell the answer to " + e.What + ": the scheduler" + process.Numbered(e.PID) + " ended before it answered"
+	what := " ended before it answered"
+	if e.Runs {
+		what = " closed the connection before it answered: too many ask it at once, or it has just begun"
+	}
+	return "cannot tell the answer to " + e.What + ": the scheduler" + process.Numbered(e.PID) + what
 }
 
 // Hint says what to do.

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"heartbeat/hook/flock"
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/notify/awaited"
@@ -171,4 +172,19 @@ func (f *endingFleet) Stop(bool) {
 	f.end()
 	testbed.Await(testbed.Patience, f.gone)
 	f.answered.Store(true)
+}
+
+// TestASchedulerThatCutsOffWhoAsksIsNotSaidToHaveEnded: of 200 commands at once one was told so.
+func TestASchedulerThatCutsOffWhoAsksIsNotSaidToHaveEnded(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	unlock, err := flock.TryLock(lockPath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unlock() }()
+	endsIn(t, dir, "")
+	if _, err := NewClient(dir).Pause(t.Context(), 0, "a"); err == nil || strings.Contains(err.Error(), "ended") || !strings.Contains(err.Error(), "too many ask it at once") {
+		t.Errorf("%v", err)
+	}
 }
