@@ -111,7 +111,7 @@ const (
 	OverBudget  Reason = "over-budget" // it has cost more than an entry may
 	Unread      Reason = "unread"      // its session has not read the file in which it was handed over, and no command line carries it
 	Lost        Reason = "lost"        // of an adopted queue in files: somebody took it out of the inbox
-	IDTaken     Reason = "id-taken"    // of an adopted queue in files: another prompt was accepted with its id
+	IDTaken     Reason = "id-taken"    // another prompt was accepted with its id
 
 	MaxIterations Reason = "max-iterations"     // its checks have not passed within max-iterations
 	MaxTime       Reason = "max-time"           // nor within max-time of work

@@ -39,7 +39,7 @@ var floors = []floor{
 	{"config", "The fleet's file: what it says, it says to all floors above.", []string{"config"}},
 	{
 		"records", "Each keeps one kind of fact, or decides purely about one, and knows no session.",
-		in("orchestrator", "account", "adopt", "approval", "attempts", "deadline", "entries/...", "explain", "exports/...", "journal", "lastrun", "later", "ledger", "memory", "notify/awaited", "notify/memo", "notify/notice", "notify/outbox", "owner",
+		in("orchestrator", "account", "adopt", "approval", "attempts", "deadline", "entries/...", "explain", "exports/...", "intake", "journal", "lastrun", "later", "ledger", "memory", "notify/awaited", "notify/memo", "notify/notice", "notify/outbox", "owner",
 			"page/access", "page/once", "proof/guard", "series", "slots", "state", "stophooks", "store/...", "transcript", "usage/...", "volume"),
 	},
 	{
@@ -134,7 +134,7 @@ var bans = []ban{
 	},
 	{
 		[]string{"internal/..."},
-		[]string{"hook/inbox", "queue/...", "orchestrator/entries/...", "orchestrator/check", "orchestrator/exports/...", "orchestrator/queue", "orchestrator/oldqueue", "orchestrator/ledger"},
+		[]string{"hook/inbox", "queue/...", "orchestrator/entries/...", "orchestrator/check", "orchestrator/exports/...", "orchestrator/intake", "orchestrator/queue", "orchestrator/oldqueue", "orchestrator/ledger"},
 		nil,
 		"who judges may not know how a queue is kept; what needs that is tested in its own room", true,
 	},

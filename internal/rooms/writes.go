@@ -30,6 +30,7 @@ var writers = map[string]string{
 	"orchestrator/exports/exports.go New":          answered,
 	"orchestrator/exports/exports.go keep":         again,
 	"orchestrator/holds.go follow":                 owed,
+	"orchestrator/intake/intake.go commit":         again, // the lines stay where the next taking finds them
 	"orchestrator/journal/journal.go Flush":        again,
 	"orchestrator/launch/conversation.go Forget":   owed,
 	"orchestrator/launch/conversation.go converse": answered,

@@ -68,14 +68,20 @@ func begin(c *store.Change, agent string) error {
 
 // Place returns the next number of an agent's queue: of an entry, or of a place behind all that
 // is queued.
-func Place(c *store.Change, agent string) (seq int64, err error) {
-	found, err := c.One(`UPDATE queues SET seq = seq + 1 WHERE agent = $1 RETURNING seq`, []any{agent}, &seq)
-	if err == nil && !found {
-		if err = begin(c, agent); err == nil {
-			return Place(c, agent)
-		}
+func Place(c *store.Change, agent string) (seq int64, err error) { return places(c, agent, 1) }
+
+// places takes the next n numbers of an agent's queue, and returns the last of them.
+func places(c *store.Change, agent string, n int) (last int64, err error) {
+	const next = `UPDATE queues SET seq = seq + $1 WHERE agent = $2 RETURNING seq`
+	found, err := c.One(next, []any{n, agent}, &last)
+	if err != nil || found {
+		return last, err
 	}
-	return seq, err
+	if err := begin(c, agent); err != nil {
+		return 0, err
+	}
+	_, err = c.One(next, []any{n, agent}, &last)
+	return last, err
 }
 
 // Added is what became of a letter.
@@ -118,7 +124,7 @@ func add(c *store.Change, agent string, maxEntry int64, now time.Time, l queue.L
 	if int64(len(raw)) > maxEntry {
 		return Added{}, fmt.Errorf("cannot queue the entry: %w (%d bytes as a line, the limit is %d)", ErrTooLarge, len(raw), maxEntry)
 	}
-	if before, is, err := accepted(&c.View, agent, l); is || err != nil {
+	if before, is, err := Accepted(&c.View, agent, l.ID, l.Prompt); is || err != nil {
 		return before, err
 	}
 	if err := room(&c.View, agent, l.Most); err != nil {
@@ -142,48 +148,74 @@ func envelope(l queue.Letter) ([]byte, error) {
 	return raw[:max(0, len(raw)-1)], err
 }
 
+// New is an entry that comes into a queue, with what it says.
+type New struct {
+	queue.Entry
+	queue.Text
+}
+
 // Insert queues an entry with a new number and, where it has none, a delivery id; its Key is set.
 // Its id is remembered. It is for entries that no letter makes: lines of an inbox, dead ones
 // among them, and those of an adopted queue.
 func Insert(c *store.Change, agent string, e queue.Entry, t queue.Text) (queue.Entry, error) {
-	seq, err := Place(c, agent)
+	one := []New{{e, t}}
+	err := InsertAll(c, agent, one)
+	return one[0].Entry, err
+}
+
+// InsertAll is Insert for many, in their order.
+func InsertAll(c *store.Change, agent string, all []New) error {
+	if len(all) == 0 {
+		return nil
+	}
+	last, err := places(c, agent, len(all))
 	if err != nil {
-		return e, err
+		return err
 	}
-	e.Key = queue.Key{Agent: agent, Seq: seq}
-	if e.Place == 0 {
-		e.Place = seq
+	var storeID string
+	if _, err := c.One(`SELECT store_id FROM store`, nil, &storeID); err != nil {
+		return err
 	}
-	if e.Delivery == "" {
-		if e.Delivery, err = delivery(&c.View, e.Key); err != nil {
-			return e, err
+	for i := range all {
+		e := &all[i].Entry
+		e.Key = queue.Key{Agent: agent, Seq: last - int64(len(all)-1-i)}
+		if e.Place == 0 {
+			e.Place = e.Seq
+		}
+		if e.Delivery == "" {
+			e.Delivery = delivery(storeID, e.Key)
 		}
 	}
-	if _, err := c.Do(`INSERT INTO entries (`+names+`, n) VALUES (`+numbers+`, 0)`, values(&e)...); err != nil {
-		return e, err
+	for i := range all {
+		if err := insert(c, &all[i].Entry, all[i].Text); err != nil {
+			return err
+		}
 	}
-	if err := number(c, "", e, 0); err != nil {
-		return e, err
+	return nil
+}
+
+// insert adds the rows of an entry that has its key. Several rows in one statement take longer:
+// the driver looks each parameter's name up in a list of them all.
+func insert(c *store.Change, e *queue.Entry, t queue.Text) error {
+	if _, err := c.Do(`INSERT INTO entries (`+names+`, n) VALUES (`+numbers+`, 0)`, values(e)...); err != nil {
+		return err
 	}
-	if _, err := c.Do(`INSERT INTO texts (agent, seq, prompt, hash, line) VALUES ($1, $2, $3, $4, $5)`, agent, seq, t.Prompt, sum(t.Prompt), append([]byte{}, t.Line...)); err != nil {
-		return e, err
+	if err := number(c, "", *e, 0); err != nil {
+		return err
 	}
-	if e.ID == "" {
-		return e, nil
+	_, err := c.Do(`INSERT INTO texts (agent, seq, prompt, hash, line) VALUES ($1, $2, $3, $4, $5)`, e.Agent, e.Seq, t.Prompt, sum(t.Prompt), append([]byte{}, t.Line...))
+	if err != nil || e.ID == "" {
+		return err
 	}
 	_, err = c.Do(`INSERT INTO ids (agent, id, seq, at) VALUES ($1, $2, $3, $4) ON CONFLICT (agent, id) DO UPDATE SET seq = excluded.seq, at = excluded.at`,
-		agent, e.ID, seq, store.Millis(e.Accepted))
-	return e, err
+		e.Agent, e.ID, e.Seq, store.Millis(e.Accepted))
+	return err
 }
 
 // delivery makes the delivery id of a key: it is that of no entry of another store.
-func delivery(v *store.View, k queue.Key) (string, error) {
-	var id string
-	if _, err := v.One(`SELECT store_id FROM store`, nil, &id); err != nil {
-		return "", err
-	}
-	hash := sha256.Sum256([]byte(id + "\x00" + k.Agent + "\x00" + strconv.FormatInt(k.Seq, 10)))
-	return hex.EncodeToString(hash[:6]), nil
+func delivery(storeID string, k queue.Key) string {
+	hash := sha256.Sum256([]byte(storeID + "\x00" + k.Agent + "\x00" + strconv.FormatInt(k.Seq, 10)))
+	return hex.EncodeToString(hash[:6])
 }
 
 func sum(s string) string {
@@ -191,13 +223,14 @@ func sum(s string) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// accepted reports whether an id was accepted before.
-func accepted(v *store.View, agent string, l queue.Letter) (Added, bool, error) {
-	if l.ID == "" {
+// Accepted reports whether an agent has accepted an id before, as far as ids are remembered, and
+// what is known of that entry.
+func Accepted(v *store.View, agent, id, prompt string) (Added, bool, error) {
+	if id == "" {
 		return Added{}, false, nil
 	}
 	k := queue.Key{Agent: agent}
-	is, err := v.One(`SELECT seq FROM ids WHERE agent = $1 AND id = $2`, []any{agent, l.ID}, &k.Seq)
+	is, err := v.One(`SELECT seq FROM ids WHERE agent = $1 AND id = $2`, []any{agent, id}, &k.Seq)
 	if !is || err != nil {
 		return Added{}, false, err
 	}
@@ -206,14 +239,14 @@ func accepted(v *store.View, agent string, l queue.Letter) (Added, bool, error) 
 	there, err := v.One(`SELECT e.delivery, t.hash FROM entries e, texts t WHERE e.agent = $1 AND e.seq = $2 AND t.agent = e.agent AND t.seq = e.seq`,
 		[]any{k.Agent, k.Seq}, &a.Delivery, &hash)
 	if there {
-		a.Key, a.Differs = k, hash != sum(l.Prompt)
+		a.Key, a.Differs = k, hash != sum(prompt)
 	}
 	return a, true, err
 }
 
 // IsAccepted reports whether an agent has accepted an id, as far as ids are remembered.
 func IsAccepted(v *store.View, agent, id string) (bool, error) {
-	_, is, err := accepted(v, agent, queue.Letter{ID: id})
+	_, is, err := Accepted(v, agent, id, "")
 	return is, err
 }
 
