@@ -8,7 +8,7 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // evidence says whether the transcript shows the hand-over of the entry in flight and,
@@ -29,8 +29,8 @@ type facts struct {
 	// handOvers is how many hand-overs the session had had when the hook was
 	// called.
 	handOvers int
-	client    Process         // that called the hook
-	flight    *inbox.InFlight // nil when nothing of this session is in flight
+	client    Process      // that called the hook
+	flight    *queue.Given // nil when nothing of this session is in flight
 	// kickoff is the prompt that the session was started with, when the entry in
 	// flight was handed over in it.
 	kickoff  string
@@ -46,17 +46,17 @@ type decision struct {
 	look     bool
 	patience time.Duration
 
-	advance inbox.State // "" for none
+	advance queue.State // "" for none
 	// goesOn is true when the session demonstrably continues an entry whose turn a
 	// failure had ended.
 	goesOn bool
 	// failure is the API failure that has ended the entry's turn, or "".
 	failure string
 	// acknowledge, when not nil, says that the entry is done.
-	acknowledge *inbox.Acknowledgement
+	acknowledge *queue.Reply
 	// check, when not nil, says that the session claims to be done with an entry that
 	// has to be checked; proving, that the verdict is to be waited for.
-	check   *inbox.Acknowledgement
+	check   *queue.Reply
 	proving bool
 	// void is true when a turn that nobody handed over works on an entry that is being
 	// checked.
@@ -167,29 +167,30 @@ func decideUserPromptSubmit(r *Record, f facts) decision {
 		return decision{}
 	case awaitsGoingOn(f.flight) && client.SamePrompt(f.event.Prompt, f.kickoff):
 		return decision{goesOn: true}
-	case f.flight.State != inbox.Offered:
+	case f.flight.State != queue.Offered:
 		return decision{}
 	case client.SamePrompt(f.event.Prompt, f.kickoff):
-		return decision{advance: inbox.Taken}
+		return decision{advance: queue.Taken}
 	case first && strings.HasPrefix(strings.TrimSpace(f.event.Prompt), strings.TrimSpace(handover.KickoffPrompt(""))):
 		// Handing it over again would do it twice.
-		return decision{advance: inbox.Taken, log: "entry " + f.flight.DeliveryID + " reached the model changed: " +
+		return decision{advance: queue.Taken, log: "entry " + f.flight.Delivery + " reached the model changed: " +
 			"the client does not carry every character of a prompt argument"}
 	}
 	return decision{}
 }
 
 // checking reports whether the entry in flight is being checked.
-func (f *facts) checking() bool { return f.flight != nil && f.flight.State == inbox.Checking }
+func (f *facts) checking() bool { return f.flight != nil && f.flight.State == queue.Checking }
 
 // awaitsGoingOn reports whether the session was started to continue the entry in
 // flight, and nothing shows yet that it does.
-func awaitsGoingOn(f *inbox.InFlight) bool { return f.Via == inbox.ViaResume && f.Failure != "" }
+func awaitsGoingOn(f *queue.Given) bool { return f.Handover.Via == queue.ViaResume && f.Failure != "" }
 
 // beginTurn records that the model is working. A ruling that the session ends for
 // lack of work is taken back: a background task that has just finished may have
 // started the turn.
 func beginTurn(r *Record, now time.Time) {
+	r.Settles = ""
 	switch {
 	case r.Ruling == nil:
 	case r.Ruling.Final:
@@ -218,15 +219,15 @@ func decideTool(r *Record, f facts, patience time.Duration) decision {
 		return decision{}
 	}
 	switch f.flight.State {
-	case inbox.Checking:
+	case queue.Checking:
 		// What background tasks do beside a check is no matter where they are ignored.
 		return decision{void: f.event.AgentID == "" || r.Policy.Background != BackgroundIgnore}
-	case inbox.Taken:
-		return decision{advance: inbox.Started}
-	case inbox.Offered:
+	case queue.Taken:
+		return decision{advance: queue.Started}
+	case queue.Offered:
 		handedOn := f.event.AgentID == "" && continues(f) && !r.strangers()
 		if handedOn || f.evidence == present {
-			return decision{advance: inbox.Started}
+			return decision{advance: queue.Started}
 		}
 		if f.evidence == notLooked {
 			return decision{look: true, patience: patience}
@@ -238,7 +239,7 @@ func decideTool(r *Record, f facts, patience time.Duration) decision {
 // continues reports whether the event belongs to the prompt whose Stop handed
 // the entry over. A turn that anything else began has another prompt_id.
 func continues(f facts) bool {
-	return f.flight.Via == inbox.ViaStop && f.event.PromptID != "" && f.event.PromptID == f.flight.PromptID
+	return f.flight.Handover.Via == queue.ViaStop && f.event.PromptID != "" && f.event.PromptID == f.flight.Handover.PromptID
 }
 
 // decideStop: the main agent's turn is over.
@@ -255,12 +256,12 @@ func decideStop(r *Record, f facts) decision {
 		return decision{next: true}
 	}
 	if twin(r, f) {
-		return decision{log: "two of our Stop hooks were called for one Stop: the other one handed over " + f.flight.DeliveryID}
+		return decision{log: "two of our Stop hooks were called for one Stop: the other one handed over " + f.flight.Delivery}
 	}
 	switch f.flight.State {
-	case inbox.Checking:
+	case queue.Checking:
 		return decision{proving: true}
-	case inbox.Unproven:
+	case queue.Unproven:
 		return decision{again: true}
 	}
 	if awaitsGoingOn(f.flight) && f.evidence != present {
@@ -268,36 +269,36 @@ func decideStop(r *Record, f facts) decision {
 			return decision{look: true, patience: client.Claude.Transcript.Behind}
 		}
 		leave(r, Unattended, f.now)
-		return decision{log: "the session does not continue with entry " + f.flight.DeliveryID}
+		return decision{log: "the session does not continue with entry " + f.flight.Delivery}
 	}
-	if f.flight.File != "" {
+	if handover.ByFile(f.flight) {
 		switch {
 		case f.evidence == notLooked:
 			return decision{look: true, patience: client.Claude.Transcript.Behind}
 		case f.evidence == unread && !waits:
 			r.End(EndReleased, "it has not read the file in which its prompt was handed over", f.now)
 			leave(r, Ending, f.now)
-			return decision{unread: true, log: "entry " + f.flight.DeliveryID + " was not read: no tool has read " + f.flight.File +
+			return decision{unread: true, log: "entry " + f.flight.Delivery + " was not read: no tool has read " + f.flight.Handover.File +
 				", in which it was handed over. Another session begins with it, if it fits a command line. Do permissions deny Read?"}
 		}
 	}
-	if f.flight.State == inbox.Offered && f.evidence != present && f.evidence != unread {
+	if f.flight.State == queue.Offered && f.evidence != present && f.evidence != unread {
 		handedOn := f.event.StopHookActive && continues(f) && !r.strangers()
 		switch {
 		case handedOn:
 		case f.evidence == notLooked:
 			return decision{look: true, patience: client.Claude.Transcript.Behind}
 		default:
-			return decision{again: true, log: "entry " + f.flight.DeliveryID + " did not arrive: offered again"}
+			return decision{again: true, log: "entry " + f.flight.Delivery + " did not arrive: offered again"}
 		}
 	}
 	if waits {
 		r.LastReply = KeepReply(f.event.LastMessage)
 		leave(r, Background, f.now)
-		return decision{advance: inbox.Background}
+		return decision{advance: queue.Background}
 	}
-	done := &inbox.Acknowledgement{Session: r.Session, Reply: reply(r, f.event), Abandoned: running, Now: f.now}
-	if r.checks(f.flight) {
+	done := &queue.Reply{Session: r.Session, Text: KeepReply(reply(r, f.event)), Abandoned: running, At: f.now}
+	if r.checks(&f.flight.Entry) {
 		return decision{proving: true, check: done}
 	}
 	return decision{next: true, acknowledge: done}
@@ -307,7 +308,7 @@ func decideStop(r *Record, f facts) decision {
 // called. Then this call cannot be the Stop that follows the hand-over; it belongs
 // to the same Stop, because the hook is installed twice.
 func twin(r *Record, f facts) bool {
-	return f.flight.Via == inbox.ViaStop && f.flight.State == inbox.Offered && r.HandOvers != f.handOvers
+	return f.flight.Handover.Via == queue.ViaStop && f.flight.State == queue.Offered && r.HandOvers != f.handOvers
 }
 
 // noteTasks records which tasks run in the background, and since when.
@@ -323,7 +324,7 @@ func noteTasks(r *Record, running []string, now time.Time) {
 
 // KeepReply cuts an agent's last message to what a session record keeps: a little
 // more than the outbox keeps, so that the outbox can tell that it was cut.
-func KeepReply(text string) string { return foreign.Cut(text, inbox.MaxReply+utf8.UTFMax) }
+func KeepReply(text string) string { return foreign.Cut(text, queue.MaxReply+utf8.UTFMax) }
 
 // reply returns the agent's last message, or the one from before its background
 // tasks.
@@ -347,10 +348,10 @@ func decideStopFailure(r *Record, f facts) decision {
 	if kind != f.event.Error {
 		d.log = "taken for " + kind + ": " + d.log
 	}
-	if f.flight == nil || r.Conversation != f.event.SessionID || f.checking() || f.flight.State == inbox.Unproven {
+	if f.flight == nil || r.Conversation != f.event.SessionID || f.checking() || f.flight.State == queue.Unproven {
 		return d
 	}
-	if f.flight.State == inbox.Offered && f.evidence != present {
+	if f.flight.State == queue.Offered && f.evidence != present {
 		handedOn := continues(f) && !r.strangers()
 		switch {
 		case handedOn:
@@ -360,8 +361,8 @@ func decideStopFailure(r *Record, f facts) decision {
 			return d // it never arrived
 		}
 	}
-	if f.flight.State == inbox.Offered {
-		d.advance = inbox.Taken
+	if f.flight.State == queue.Offered {
+		d.advance = queue.Taken
 	}
 	d.failure = kind
 	return d

@@ -9,7 +9,7 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 var (
@@ -34,22 +34,21 @@ func liveRecord(change ...func(*Record)) *Record {
 	return r
 }
 
-func flightIn(s inbox.State, change ...func(*inbox.InFlight)) *inbox.InFlight {
-	f := &inbox.InFlight{
-		DeliveryID:  "d1",
-		RawLine:     "do it",
-		State:       s,
-		Tries:       inbox.Tries{Attempt: 1},
-		Offering:    inbox.Offering{Via: inbox.ViaStop, Session: "S", PromptID: "P1"},
-		DeliveredAt: noon.Add(-time.Second),
+func flightIn(s queue.State, change ...func(*queue.Given)) *queue.Given {
+	g := &queue.Given{
+		Entry: queue.Entry{
+			Delivery: "d1", State: s, Tries: queue.Tries{Attempt: 1},
+			Handover: queue.Handover{N: 1, Session: "S", Via: queue.ViaStop, PromptID: "P1"},
+		},
+		Text: queue.Text{Prompt: "do it"},
 	}
 	for _, c := range change {
-		c(f)
+		c(g)
 	}
-	return f
+	return g
 }
 
-func byKickoff(f *inbox.InFlight) { f.Via, f.PromptID = inbox.ViaKickoff, "" }
+func byKickoff(g *queue.Given) { g.Handover.Via, g.Handover.PromptID = queue.ViaKickoff, "" }
 
 func event(name string, change ...func(*client.Event)) *client.Event {
 	p := &client.Event{Name: name, SessionID: "C", PromptID: "P1"}
@@ -86,13 +85,13 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 		void    = "void"
 	)
 	checked := func(r *Record) { r.Policy.Checked = true }
-	marked := func(f *inbox.InFlight) { f.Checked = true }
+	marked := func(g *queue.Given) { g.Checked = true }
 	foreign := func(r *Record) { r.Policy.ForeignStopHooks = true }
 	ignore := func(r *Record) { r.Policy.Background = BackgroundIgnore }
 	for _, c := range []struct {
 		name     string
 		record   *Record
-		flight   *inbox.InFlight
+		flight   *queue.Given
 		event    *client.Event
 		kickoff  string
 		evidence evidence
@@ -100,117 +99,117 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 		phase    Phase
 	}{
 		{
-			name: "kick-off submitted as ours", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			name: "kick-off submitted as ours", flight: flightIn(queue.Offered, byKickoff), kickoff: "K",
 			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = "K" }), want: "taken", phase: Turn,
 		},
 		{
-			name: "kick-off, another prompt", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			name: "kick-off, another prompt", flight: flightIn(queue.Offered, byKickoff), kickoff: "K",
 			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = "hello" }), want: nothing, phase: Turn,
 		},
 		{
 			name: "kick-off that the client has changed", record: liveRecord(func(r *Record) { r.Phase = Starting }),
-			flight: flightIn(inbox.Offered, byKickoff), kickoff: handover.KickoffPrompt("a\u00adb"),
+			flight: flightIn(queue.Offered, byKickoff), kickoff: handover.KickoffPrompt("a\u00adb"),
 			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = handover.KickoffPrompt("ab") }), want: "taken", phase: Turn,
 		},
 		{
-			name: "a later prompt that begins like it", flight: flightIn(inbox.Offered, byKickoff), kickoff: handover.KickoffPrompt("a\u00adb"),
+			name: "a later prompt that begins like it", flight: flightIn(queue.Offered, byKickoff), kickoff: handover.KickoffPrompt("a\u00adb"),
 			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = handover.KickoffPrompt("ab") }), want: nothing, phase: Turn,
 		},
 		{
-			name: "kick-off whose UserPromptSubmit hook died, at Stop", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			name: "kick-off whose UserPromptSubmit hook died, at Stop", flight: flightIn(queue.Offered, byKickoff), kickoff: "K",
 			event: event(client.Stop), want: look, phase: Turn,
 		},
 		{
-			name: "kick-off in the transcript", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			name: "kick-off in the transcript", flight: flightIn(queue.Offered, byKickoff), kickoff: "K",
 			event: event(client.Stop), evidence: present, want: ack, phase: Turn,
 		},
 		{
-			name: "kick-off never arrived", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			name: "kick-off never arrived", flight: flightIn(queue.Offered, byKickoff), kickoff: "K",
 			event: event(client.Stop), evidence: absent, want: again, phase: Turn,
 		},
 		{
-			name: "kick-off whose UserPromptSubmit hook died, a tool", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			name: "kick-off whose UserPromptSubmit hook died, a tool", flight: flightIn(queue.Offered, byKickoff), kickoff: "K",
 			event: event(client.PreToolUse), want: look, phase: Turn,
 		},
 
-		{name: "Stop of the continuation", flight: flightIn(inbox.Offered), event: event(client.Stop, active), want: ack, phase: Turn},
+		{name: "Stop of the continuation", flight: flightIn(queue.Offered), event: event(client.Stop, active), want: ack, phase: Turn},
 		{
 			name: "Stop of the continuation beside a foreign hook (D)", record: liveRecord(foreign),
-			flight: flightIn(inbox.Offered), event: event(client.Stop, active), want: look, phase: Turn,
+			flight: flightIn(queue.Offered), event: event(client.Stop, active), want: look, phase: Turn,
 		},
 		{
 			name: "foreign hook blocked, ours was killed (D)", record: liveRecord(foreign),
-			flight: flightIn(inbox.Offered), event: event(client.Stop, active), evidence: absent, want: again, phase: Turn,
+			flight: flightIn(queue.Offered), event: event(client.Stop, active), evidence: absent, want: again, phase: Turn,
 		},
-		{name: "Stop that does not continue a Stop hook", flight: flightIn(inbox.Offered), event: event(client.Stop), want: look, phase: Turn},
-		{name: "Stop of a typed turn (K)", flight: flightIn(inbox.Offered), event: event(client.Stop, active, otherID), want: look, phase: Turn},
-		{name: "not written yet after 2 s (L)", flight: flightIn(inbox.Offered), event: event(client.Stop), evidence: absent, want: again, phase: Turn},
+		{name: "Stop that does not continue a Stop hook", flight: flightIn(queue.Offered), event: event(client.Stop), want: look, phase: Turn},
+		{name: "Stop of a typed turn (K)", flight: flightIn(queue.Offered), event: event(client.Stop, active, otherID), want: look, phase: Turn},
+		{name: "not written yet after 2 s (L)", flight: flightIn(queue.Offered), event: event(client.Stop), evidence: absent, want: again, phase: Turn},
 		{
-			name: "no prompt_id proves nothing", flight: flightIn(inbox.Offered, func(f *inbox.InFlight) { f.PromptID = "" }),
+			name: "no prompt_id proves nothing", flight: flightIn(queue.Offered, func(g *queue.Given) { g.Handover.PromptID = "" }),
 			event: event(client.Stop, active, func(p *client.Event) { p.PromptID = "" }), want: look, phase: Turn,
 		},
-		{name: "taken", flight: flightIn(inbox.Taken), event: event(client.Stop), want: ack, phase: Turn},
-		{name: "started", flight: flightIn(inbox.Started), event: event(client.Stop, otherID), want: ack, phase: Turn},
+		{name: "taken", flight: flightIn(queue.Taken), event: event(client.Stop), want: ack, phase: Turn},
+		{name: "started", flight: flightIn(queue.Started), event: event(client.Stop, otherID), want: ack, phase: Turn},
 
 		{
-			name: "background task, entry just proven (A)", flight: flightIn(inbox.Offered), event: event(client.Stop, active, hasTask),
+			name: "background task, entry just proven (A)", flight: flightIn(queue.Offered), event: event(client.Stop, active, hasTask),
 			want: "background", phase: Background,
 		},
-		{name: "its notification's turn (A)", flight: flightIn(inbox.Background), event: event(client.Stop, otherID), want: ack, phase: Turn},
+		{name: "its notification's turn (A)", flight: flightIn(queue.Background), event: event(client.Stop, otherID), want: ack, phase: Turn},
 		{
-			name: "a task that never ends (B, E)", flight: flightIn(inbox.Background), event: event(client.Stop, otherID, hasTask),
+			name: "a task that never ends (B, E)", flight: flightIn(queue.Background), event: event(client.Stop, otherID, hasTask),
 			want: "background", phase: Background,
 		},
 		{
-			name: "background ignored", record: liveRecord(ignore), flight: flightIn(inbox.Started), event: event(client.Stop, hasTask),
+			name: "background ignored", record: liveRecord(ignore), flight: flightIn(queue.Started), event: event(client.Stop, hasTask),
 			want: ack, phase: Turn,
 		},
-		{name: "ended task is none (G)", flight: flightIn(inbox.Started), event: event(client.Stop, taskEnded), want: ack, phase: Turn},
-		{name: "session_crons never delay", flight: flightIn(inbox.Started), event: event(client.Stop), want: ack, phase: Turn},
+		{name: "ended task is none (G)", flight: flightIn(queue.Started), event: event(client.Stop, taskEnded), want: ack, phase: Turn},
+		{name: "session_crons never delay", flight: flightIn(queue.Started), event: event(client.Stop), want: ack, phase: Turn},
 
-		{name: "tool of a taken entry", flight: flightIn(inbox.Taken), event: event(client.PreToolUse), want: "started", phase: Turn},
-		{name: "tool proves the hand-over", flight: flightIn(inbox.Offered), event: event(client.PreToolUse), want: "started", phase: Turn},
-		{name: "tool of another turn", flight: flightIn(inbox.Offered), event: event(client.PreToolUse, otherID), want: look, phase: Turn},
+		{name: "tool of a taken entry", flight: flightIn(queue.Taken), event: event(client.PreToolUse), want: "started", phase: Turn},
+		{name: "tool proves the hand-over", flight: flightIn(queue.Offered), event: event(client.PreToolUse), want: "started", phase: Turn},
+		{name: "tool of another turn", flight: flightIn(queue.Offered), event: event(client.PreToolUse, otherID), want: look, phase: Turn},
 		{
-			name: "tool of another turn, not arrived", flight: flightIn(inbox.Offered), event: event(client.PreToolUse, otherID),
+			name: "tool of another turn, not arrived", flight: flightIn(queue.Offered), event: event(client.PreToolUse, otherID),
 			evidence: absent, want: nothing, phase: Turn,
 		},
 		{
-			name: "tool beside a foreign hook", record: liveRecord(foreign), flight: flightIn(inbox.Offered),
+			name: "tool beside a foreign hook", record: liveRecord(foreign), flight: flightIn(queue.Offered),
 			event: event(client.PreToolUse), want: look, phase: Turn,
 		},
-		{name: "second tool", flight: flightIn(inbox.Started), event: event(client.PreToolUse), want: nothing, phase: Turn},
-		{name: "subagent's tool of a taken entry", flight: flightIn(inbox.Taken), event: event(client.PreToolUse, subagent), want: "started", phase: Turn},
+		{name: "second tool", flight: flightIn(queue.Started), event: event(client.PreToolUse), want: nothing, phase: Turn},
+		{name: "subagent's tool of a taken entry", flight: flightIn(queue.Taken), event: event(client.PreToolUse, subagent), want: "started", phase: Turn},
 		{
-			name: "subagent's tool proves nothing by itself", flight: flightIn(inbox.Offered), event: event(client.PreToolUse, subagent),
+			name: "subagent's tool proves nothing by itself", flight: flightIn(queue.Offered), event: event(client.PreToolUse, subagent),
 			want: look, phase: Turn,
 		},
-		{name: "Stop of a subagent", flight: flightIn(inbox.Taken), event: event(client.Stop, subagent), want: nothing, phase: Turn},
+		{name: "Stop of a subagent", flight: flightIn(queue.Taken), event: event(client.Stop, subagent), want: nothing, phase: Turn},
 
-		{name: "a session of which each entry is checked", record: liveRecord(checked), flight: flightIn(inbox.Started), event: event(client.Stop), want: check, phase: Turn},
-		{name: "an entry that is checked", flight: flightIn(inbox.Taken, marked), event: event(client.Stop), want: check, phase: Turn},
-		{name: "it did not arrive", flight: flightIn(inbox.Offered, marked), event: event(client.Stop), evidence: absent, want: again, phase: Turn},
-		{name: "background tasks come first", flight: flightIn(inbox.Started, marked), event: event(client.Stop, hasTask), want: "background", phase: Background},
-		{name: "it is being checked already", flight: flightIn(inbox.Checking, marked), event: event(client.Stop), want: proving, phase: Turn},
-		{name: "its check has not passed", flight: flightIn(inbox.Unproven, marked), event: event(client.Stop), want: again, phase: Turn},
+		{name: "a session of which each entry is checked", record: liveRecord(checked), flight: flightIn(queue.Started), event: event(client.Stop), want: check, phase: Turn},
+		{name: "an entry that is checked", flight: flightIn(queue.Taken, marked), event: event(client.Stop), want: check, phase: Turn},
+		{name: "it did not arrive", flight: flightIn(queue.Offered, marked), event: event(client.Stop), evidence: absent, want: again, phase: Turn},
+		{name: "background tasks come first", flight: flightIn(queue.Started, marked), event: event(client.Stop, hasTask), want: "background", phase: Background},
+		{name: "it is being checked already", flight: flightIn(queue.Checking, marked), event: event(client.Stop), want: proving, phase: Turn},
+		{name: "its check has not passed", flight: flightIn(queue.Unproven, marked), event: event(client.Stop), want: again, phase: Turn},
 		{
-			name: "somebody types beside a check", flight: flightIn(inbox.Checking, marked, byKickoff), kickoff: "K",
+			name: "somebody types beside a check", flight: flightIn(queue.Checking, marked, byKickoff), kickoff: "K",
 			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = "K" }), want: void, phase: Turn,
 		},
-		{name: "a tool beside a check", flight: flightIn(inbox.Checking, marked), event: event(client.PreToolUse), want: void, phase: Turn},
-		{name: "a subagent's tool beside a check", flight: flightIn(inbox.Checking, marked), event: event(client.PreToolUse, subagent), want: void, phase: Turn},
+		{name: "a tool beside a check", flight: flightIn(queue.Checking, marked), event: event(client.PreToolUse), want: void, phase: Turn},
+		{name: "a subagent's tool beside a check", flight: flightIn(queue.Checking, marked), event: event(client.PreToolUse, subagent), want: void, phase: Turn},
 		{
-			name: "background tasks are ignored", record: liveRecord(ignore), flight: flightIn(inbox.Checking, marked),
+			name: "background tasks are ignored", record: liveRecord(ignore), flight: flightIn(queue.Checking, marked),
 			event: event(client.PreToolUse, subagent), want: nothing, phase: Turn,
 		},
 		{
-			name: "a typed turn fails beside a check", record: liveRecord(func(r *Record) { r.Conversation = "C" }), flight: flightIn(inbox.Checking, marked),
+			name: "a typed turn fails beside a check", record: liveRecord(func(r *Record) { r.Conversation = "C" }), flight: flightIn(queue.Checking, marked),
 			event: event(client.StopFailure, func(p *client.Event) { p.Error = "rate_limit" }), want: nothing, phase: Ending,
 		},
 
 		{name: "nothing in flight", event: event(client.Stop), want: next, phase: Turn},
 		{
-			name: "API failure acknowledges nothing", flight: flightIn(inbox.Taken),
+			name: "API failure acknowledges nothing", flight: flightIn(queue.Taken),
 			event: event(client.StopFailure, func(p *client.Event) { p.Error = "rate_limit" }), want: nothing, phase: Ending,
 		},
 	} {
@@ -251,7 +250,7 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 
 func TestSubagentIsLookedForWithoutWaiting(t *testing.T) {
 	t.Parallel()
-	d := decide(liveRecord(), facts{now: noon, event: event(client.PreToolUse, subagent), client: caller42, flight: flightIn(inbox.Offered)})
+	d := decide(liveRecord(), facts{now: noon, event: event(client.PreToolUse, subagent), client: caller42, flight: flightIn(queue.Offered)})
 	if !d.look || d.patience != 0 {
 		t.Errorf("look %v for %s, want one look", d.look, d.patience)
 	}
@@ -260,8 +259,8 @@ func TestSubagentIsLookedForWithoutWaiting(t *testing.T) {
 func TestAcknowledgementCarriesReplyAndAbandonedTasks(t *testing.T) {
 	t.Parallel()
 	r := liveRecord(func(r *Record) { r.Policy.Background = BackgroundIgnore })
-	d := decide(r, facts{now: noon, event: event(client.Stop, hasTask, says), client: caller42, flight: flightIn(inbox.Started)})
-	want := &inbox.Acknowledgement{Session: "S", Reply: "done", Abandoned: []string{"shell: sleep"}, Now: noon}
+	d := decide(r, facts{now: noon, event: event(client.Stop, hasTask, says), client: caller42, flight: flightIn(queue.Started)})
+	want := &queue.Reply{Session: "S", Text: "done", Abandoned: []string{"shell: sleep"}, At: noon}
 	if diff := cmp.Diff(want, d.acknowledge); diff != "" {
 		t.Error(diff)
 	}
@@ -270,16 +269,16 @@ func TestAcknowledgementCarriesReplyAndAbandonedTasks(t *testing.T) {
 func TestReplyBeforeBackgroundTasksIsKept(t *testing.T) {
 	t.Parallel()
 	r := liveRecord()
-	decide(r, facts{now: noon, event: event(client.Stop, hasTask, says), client: caller42, flight: flightIn(inbox.Started)})
+	decide(r, facts{now: noon, event: event(client.Stop, hasTask, says), client: caller42, flight: flightIn(queue.Started)})
 	if r.LastReply != "done" || r.BackgroundSince != noon || len(r.BackgroundTasks) != 1 {
 		t.Fatalf("record: %+v", r)
 	}
 	later := noon.Add(time.Minute)
-	decide(r, facts{now: later, event: event(client.Stop, hasTask), client: caller42, flight: flightIn(inbox.Background)})
+	decide(r, facts{now: later, event: event(client.Stop, hasTask), client: caller42, flight: flightIn(queue.Background)})
 	if r.BackgroundSince != noon {
 		t.Errorf("the limit began anew at %s", r.BackgroundSince)
 	}
-	d := decide(r, facts{now: later, event: event(client.Stop), client: caller42, flight: flightIn(inbox.Background)})
+	d := decide(r, facts{now: later, event: event(client.Stop), client: caller42, flight: flightIn(queue.Background)})
 	if d.acknowledge == nil || !r.BackgroundSince.IsZero() {
 		t.Errorf("not acknowledged: %+v %+v", d, r)
 	}
@@ -415,11 +414,11 @@ func TestTheFirstTurnOfASessionThatWasToldToFinish(t *testing.T) {
 		r.End(EndShutdown, "the agent's definition changed", noon)
 	})
 	submitted := facts{now: noon, event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = "go" }), client: caller42, kickoff: "go"}
-	submitted.flight = flightIn(inbox.Offered, byKickoff)
-	if d := decide(r, submitted); d.advance != inbox.Taken || r.Phase != Turn || r.Ruling == nil {
+	submitted.flight = flightIn(queue.Offered, byKickoff)
+	if d := decide(r, submitted); d.advance != queue.Taken || r.Phase != Turn || r.Ruling == nil {
 		t.Fatalf("%+v, %+v, want the entry taken and a turn that may end", d, r)
 	}
-	stop := facts{now: noon, event: event(client.Stop, says), client: caller42, flight: flightIn(inbox.Taken, byKickoff)}
+	stop := facts{now: noon, event: event(client.Stop, says), client: caller42, flight: flightIn(queue.Taken, byKickoff)}
 	d := decide(r, stop)
 	if d.acknowledge == nil || proceed(r, true, noon) != approve || r.Phase != Ending || r.Ruling.Why != EndShutdown {
 		t.Errorf("%+v, %+v, want the entry done, and no other", d, r)

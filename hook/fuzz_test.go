@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // Whatever the payload and the session's record say, a decision about an
@@ -26,12 +26,10 @@ func FuzzDecide(f *testing.F) {
 			return
 		}
 		now := time.Now()
-		d := decide(&r, facts{now: now, event: p, flight: &inbox.InFlight{
-			State:       inbox.Offered,
-			Offering:    inbox.Offering{Via: inbox.ViaStop, PromptID: "a prompt that no payload has guessed"},
-			DeliveredAt: now.Add(-time.Second),
-		}})
-		if d.acknowledge != nil || d.advance != "" && d.advance != inbox.Offered {
+		d := decide(&r, facts{now: now, event: p, flight: flightIn(queue.Offered, func(g *queue.Given) {
+			g.Handover.PromptID = "a prompt that no payload has guessed"
+		})})
+		if d.acknowledge != nil || d.advance != "" && d.advance != queue.Offered {
 			t.Fatalf("payload %q, record %q: %+v", data, record, d)
 		}
 	})

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -8,46 +9,95 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/crashpoint"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
 	"heartbeat/hook/process"
 	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
-// goOn does the rest of a Stop: it hands over the next entry, lets the turn end, or
-// waits for work.
-func (t *tick) goOn(d decision) {
-	var entry *inbox.Entry
-	if !d.again {
+// goOn does the rest of a Stop: it hands over the next entry, or with again the one in flight, lets
+// the turn end, or waits for work.
+func (t *tick) goOn(again bool) {
+	t.Record.settleLine()
+	entry := again || t.given != nil
+	if !entry && t.askedAt.IsZero() {
 		var ok bool
-		if entry, ok = t.next(); !ok {
+		if entry, ok = t.next(func(r *Record) step { return proceed(r, true, time.Now()) }); !ok {
 			t.giveUp()
 			return
 		}
 	}
-	t.Record.settleLine()
-	switch proceed(t.Record, d.again || entry != nil, time.Now()) {
+	switch proceed(t.Record, entry, time.Now()) {
 	case handOver:
-		t.handOver(entry)
+		t.handOver(again)
 	case await:
-		t.wait(d.again)
+		t.withdraw()
+		t.wait(again)
 	case approve, idleTick, desert:
+		t.withdraw()
 		t.ends()
 	}
 }
 
-// next returns the next entry, or nil when none is queued. It returns false when
-// the queue cannot tell.
-func (t *tick) next() (*inbox.Entry, bool) {
-	entry, err := t.Next()
-	switch {
-	case err == nil:
-		return entry, true
-	case errors.Is(err, inbox.ErrEmpty):
-		return nil, true
+// next reports whether there is a next entry, where that matters. would says what the session does
+// if there is: if it takes it, it has been handed over with this (given). It returns false when the
+// queue cannot tell.
+func (t *tick) next(would func(*Record) step) (is, ok bool) {
+	r := t.Record.clone()
+	switch ruled := r.Ruling != nil; {
+	case would(r) == handOver:
+		if !t.reaches() {
+			t.log("the client has ended, or its hook: nothing is handed over")
+			return false, false
+		}
+		a, ok := t.ask(t.offers())
+		t.given = t.handed(a)
+		return t.given != nil, ok
+	case !ruled && r.Ruling != nil && r.Ruling.Why == EndRunaway:
+		return t.isQueued()
 	}
-	t.log("%v", err)
-	return nil, false
+	return false, true
 }
+
+// isQueued asks whether anything is queued; false if the queue cannot tell.
+func (t *tick) isQueued() (is, ok bool) {
+	look := t.Look()
+	look.Next = true
+	a, ok := t.ask(look)
+	return a.Queued, ok
+}
+
+// offers is the step by which the next entry is handed over.
+func (t *tick) offers() wire.Step {
+	t.heard, t.askedAt = t.live.Heard(), time.Now()
+	return wire.Step{Do: wire.Offer, To: t.to(), Checked: t.Record.Policy.Checked}
+}
+
+// to is how this Stop hands an entry over.
+func (t *tick) to() queue.Handover {
+	return queue.Handover{
+		Session: t.Record.Session, Via: queue.ViaStop, At: time.Now(), PromptID: t.event.PromptID,
+		Transcript: t.event.Transcript, Offset: handover.TranscriptSize(t.event.Transcript),
+	}
+}
+
+// handed is what an answer has handed over, or nil.
+func (t *tick) handed(a wire.Answer) *queue.Given {
+	if g := t.Own(); g != nil && a.Code == "" && a.Entry != nil && a.Text != nil && g.State == queue.Offered {
+		return g
+	}
+	return nil
+}
+
+// withdraw takes back what was handed over with an answer, and goes no further.
+func (t *tick) withdraw() {
+	if g := t.given; g != nil {
+		t.given = nil
+		t.ask(wire.Step{Do: wire.Withdraw, At: wire.RefOf(&g.Entry)})
+	}
+}
+
+// reaches reports whether there is a client to hand anything over to, and its hook.
+func (t *tick) reaches() bool { return process.Lives(t.client) && t.ctx.Err() == nil }
 
 // giveUp lets the turn end with nothing handed over, for the reason that was logged last;
 // no hook will hand anything to the session later.
@@ -57,73 +107,90 @@ func (t *tick) giveUp() {
 	t.save()
 }
 
-// handOver durably offers the entry, or the one in flight again when entry is nil,
-// and then gives it to the client.
-func (t *tick) handOver(entry *inbox.Entry) {
-	if !process.Lives(t.client) || t.ctx.Err() != nil {
+// handOver gives the client what was handed over to the session or, with again, the entry in
+// flight once more.
+func (t *tick) handOver(again bool) {
+	if !t.reaches() {
 		t.log("the client has ended, or its hook: nothing is handed over")
+		t.withdraw()
 		t.giveUp()
 		return
 	}
-	if entry != nil && entry.Unread && t.Record.worked() && handover.NeedsFile(t.event.Transcript, entry.Prompt) {
+	a := Gave
+	if again {
+		a = GaveAgain
+		was := t.InFlight()
+		if was != nil && was.State == queue.Unproven {
+			a = GaveOn
+		}
+		if !t.handAgain(was) {
+			t.giveUp()
+			return
+		}
+	}
+	g := t.given
+	if !again && g.Unread && t.Record.worked() && handover.NeedsFile(t.event.Transcript, g.Prompt) {
+		t.withdraw()
 		release(t.Record, "another session has to begin with its next prompt", time.Now())
 		t.ends()
 		return
 	}
-	answer, text, flight, err := t.offer(entry)
-	if err != nil {
-		t.log("%v", err)
+	text, ok := t.words(again)
+	if !ok {
+		t.withdraw()
 		t.giveUp()
 		return
 	}
+	if r := t.Record.Ruling; r != nil && r.Final { // since it was asked
+		t.withdraw()
+		t.ends()
+		return
+	}
+	t.given = nil
 	t.Record.HandOvers++
-	t.speak(answer, text, flight)
+	t.Works(g)
+	t.speak(a, text, g)
 }
 
-// offer offers the entry, or the one in flight again when entry is nil, and returns the
-// text by which it is handed over.
-func (t *tick) offer(entry *inbox.Entry) (a Answer, text string, f *inbox.InFlight, err error) {
-	o := inbox.Offering{
-		Via: inbox.ViaStop, Session: t.Record.Session, PromptID: t.event.PromptID,
-		Transcript: t.event.Transcript,
+// handAgain hands over the entry in flight again.
+func (t *tick) handAgain(g *queue.Given) bool {
+	if g == nil {
+		t.log("nothing is in flight that could be handed over again")
+		return false
 	}
-	a = Gave
-	var again *inbox.InFlight
-	if entry == nil {
-		a = GaveAgain
-		if again, err = t.InFlight(); err == nil && again != nil && again.State == inbox.Unproven {
-			a = GaveOn
-		}
+	answer, ok := t.ask(wire.Step{Do: wire.Again, At: wire.RefOf(&g.Entry), To: t.to(), Checked: t.Record.Policy.Checked})
+	t.given = t.handed(answer)
+	return ok && t.given != nil
+}
+
+// words returns the text of what was handed over. Where a file carries it, or an equal prompt
+// before it is not in the transcript yet, that is recorded first.
+func (t *tick) words(again bool) (text string, ok bool) {
+	g := t.given
+	place := queue.Handover{File: handover.FileFor(t.home, t.event.Transcript, handover.Whole(g)), Offset: g.Handover.Offset}
+	if !again && handover.IsLike(t.last, g.Prompt) {
+		place.Offset = handover.NextOffset(t.event.Transcript, g.Prompt, t.last, handover.NextPatience)
 	}
-	if entry == nil {
-		if again != nil {
-			o.File = handover.FileFor(t.home, o.Transcript, handover.Whole(again.Given()))
+	if place.File != "" || place.Offset != g.Handover.Offset {
+		if _, ok := t.ask(wire.Step{Do: wire.Place, At: wire.RefOf(&g.Entry), To: place}); !ok {
+			return "", false
 		}
-		o.TranscriptOffset = handover.TranscriptSize(o.Transcript)
-		_, f, err = t.Reoffer(o)
-	} else {
-		var last *queue.Given
-		if t.last != nil {
-			last = t.last.Given()
+		if g = t.Own(); g == nil {
+			t.log("it is not in flight any more")
+			return "", false
 		}
-		o.File = handover.FileFor(t.home, o.Transcript, entry.Prompt)
-		o.TranscriptOffset = handover.NextOffset(o.Transcript, entry.Prompt, last, handover.NextPatience)
-		f, err = t.Session.Offer(entry, o)
-	}
-	if err != nil {
-		return a, "", nil, err
 	}
 	crashpoint.At("offered")
-	if text, err = handover.TextOf(f.Given()); err != nil {
-		_, back := t.TakeBack(f)
-		return a, "", nil, errors.Join(err, back)
+	text, err := handover.TextOf(g)
+	if err != nil {
+		t.log("%v", err)
 	}
-	return a, text, f, nil
+	return text, err == nil
 }
 
 // speak ends a Stop with a text for the next turn. offered is the entry that the
 // text is for, or nil. If the client did not get the text, the offer is taken back.
-func (t *tick) speak(a Answer, text string, offered *inbox.InFlight) {
+func (t *tick) speak(a Answer, text string, offered *queue.Given) {
 	leave(t.Record, Turn, time.Now())
 	t.Record.Spoke = true
 	t.answers(a, "")
@@ -135,13 +202,20 @@ func (t *tick) speak(a Answer, text string, offered *inbox.InFlight) {
 		return
 	}
 	t.log("cannot hand over: %v", err)
-	if t.enter(lockPatience) {
+	why := t.trouble
+	if t.enter(turnPatience) {
 		t.Record.Spoke = false
 		if offered != nil {
-			if _, err := t.TakeBack(offered); err != nil {
+			// What the client has said is recorded also when its hook has gone.
+			_, err := t.Ask(context.WithoutCancel(t.ctx), stopPatience, wire.Step{Do: wire.Withdraw, At: wire.RefOf(&offered.Entry)})
+			if err == nil {
+				t.Rests()
+			} else if !errors.Is(err, queue.ErrStale) && !errors.Is(err, queue.ErrState) {
 				t.log("%v", err)
+				why = t.trouble
 			}
 		}
+		t.trouble = why
 		t.giveUp()
 	}
 }

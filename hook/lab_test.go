@@ -24,6 +24,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/process"
 	"heartbeat/internal/testbed"
+	"heartbeat/queue/wire"
 )
 
 // self names this process.
@@ -65,6 +66,7 @@ type lab struct {
 	transcript string
 	env        []string
 	release    func() error // of the session lock
+	stopped    sync.Mutex   // held: the scheduler stands still
 }
 
 func newLab(t testing.TB, change ...func(*Record)) *lab {
@@ -102,12 +104,45 @@ func newLab(t testing.TB, change ...func(*Record)) *lab {
 	for _, c := range change {
 		c(r)
 	}
-	l.live = NewLive(r, home, "t0ken", inbox.Place{Inbox: l.inbox, Home: home})
+	l.live = NewLive(r, home, "t0ken", l.scheduler(inbox.Place{Inbox: l.inbox, Home: home}))
 	if err := l.live.save(r); err != nil {
 		t.Fatal(err)
 	}
 	l.serve(l.getenv(ask.EnvSocket))
 	return l
+}
+
+// scheduler answers what the session asks, in the order of the requests.
+func (l *lab) scheduler(p inbox.Place) func(wire.Request) {
+	requests, q, of := make(chan wire.Request, 100), inbox.RequestsOf(p, "S"), "S"
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case r := <-requests:
+				l.stopped.Lock() // where a test has it stand still
+				if session := l.live.Record().Session; session != of {
+					q, of = inbox.RequestsOf(p, session), session
+				}
+				a := q.Carry(context.Background(), r)
+				l.stopped.Unlock()
+				l.live.Answered(a)
+			case <-over:
+				return
+			}
+		}
+	}()
+	l.t.Cleanup(func() {
+		close(over)
+		<-ended
+	})
+	return func(r wire.Request) {
+		select {
+		case requests <- r:
+		case <-over:
+		}
+	}
 }
 
 // socket is a name for a session's socket: one in t.TempDir is too long.
@@ -258,6 +293,7 @@ func (l *lab) append(lines ...string) {
 	if _, err := f.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
 		l.t.Fatal(err)
 	}
+	l.live.Queued()
 }
 
 func (l *lab) record() *Record { return l.live.Record().clone() }
@@ -265,13 +301,20 @@ func (l *lab) record() *Record { return l.live.Record().clone() }
 // change changes the record as the shim does.
 func (l *lab) change(f func(*Record)) {
 	l.t.Helper()
-	l.locked(func(held *inbox.Held) {
-		session := l.live.Under(held)
-		f(session.Record)
-		if err := session.Save(); err != nil {
-			l.t.Fatal(err)
-		}
-	})
+	l.inSession(func(s *Session) { f(s.Record) })
+}
+
+func (l *lab) inSession(f func(*Session)) {
+	l.t.Helper()
+	session, err := l.live.Enter(l.t.Context(), false)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer session.Leave()
+	f(session)
+	if err := session.Save(); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 func (l *lab) locked(f func(q *inbox.Held)) {
@@ -287,8 +330,12 @@ func (l *lab) locked(f func(q *inbox.Held)) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer held.Unlock()
 	f(held)
+	held.Unlock()
+	if l.live != nil {
+		l.live.Moved()
+		l.live.asks.settle(ctx, testbed.Patience)
+	}
 }
 
 func (l *lab) flight() *inbox.InFlight {
@@ -316,6 +363,7 @@ func (l *lab) offerFirst() *inbox.InFlight {
 			l.t.Fatal(err)
 		}
 	})
+	l.inSession(func(s *Session) { s.Works(flight.Given()) })
 	return flight
 }
 

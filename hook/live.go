@@ -18,7 +18,8 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/hooklog"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
 // Live is a session as its shim has it: the record of it, in memory, and the answers to its
@@ -26,8 +27,12 @@ import (
 // nothing is read from it here.
 type Live struct {
 	home  string
-	place inbox.Place
 	token string
+	asks  *asks // what it asks of its scheduler, and has in flight
+
+	// turn is held by who changes the record, for a moment, and stops, which is taken before it, by
+	// who decides at the end of a turn what becomes of the entry in flight, until that is carried out.
+	turn, stops gate
 
 	mu      sync.Mutex
 	record  *Record       // as it was saved last: never changed, but replaced
@@ -68,10 +73,84 @@ type Caller struct {
 	Hook   Process // the hook's own
 }
 
-// NewLive returns a session with a record and a token. Its home is the agent's .heartbeat
-// folder; p is where its queue is.
-func NewLive(r *Record, home, token string, p inbox.Place) *Live {
-	return &Live{home: home, place: p, token: token, record: r, wakes: map[chan struct{}]bool{}}
+// NewLive returns a session with a record and a token. Its home is the agent's .heartbeat folder.
+// send sends a request to its scheduler and does not wait for anything; the answers come by
+// Answered, in the order of the requests.
+func NewLive(r *Record, home, token string, send func(wire.Request)) *Live {
+	return &Live{
+		home: home, token: token, asks: newAsks(send), turn: make(gate, 1), stops: make(gate, 1), record: r, wakes: map[chan struct{}]bool{},
+	}
+}
+
+// Answered takes an answer of the scheduler.
+func (l *Live) Answered(a wire.Answer) {
+	for _, note := range a.Notes {
+		l.log("%s", note)
+	}
+	l.asks.take(a)
+	l.rouse()
+}
+
+// Unanswered says that the scheduler has gone: no answer comes any more.
+func (l *Live) Unanswered() {
+	l.asks.end()
+	l.rouse()
+}
+
+// Queued says that the agent's queue has changed: a hook that waits asks for what it holds.
+func (l *Live) Queued() {
+	l.asks.mu.Lock()
+	l.asks.heard++
+	l.asks.mu.Unlock()
+	l.rouse()
+}
+
+// Moved says that what was in flight may have been moved, by the verdict of a check.
+func (l *Live) Moved() {
+	a := l.asks
+	a.mu.Lock()
+	a.heard++
+	if a.known {
+		look := wire.Step{Do: wire.Look}
+		if a.flight != nil {
+			look.At = wire.RefOf(&a.flight.Entry)
+		}
+		a.put(look)
+	}
+	a.mu.Unlock()
+	l.rouse()
+}
+
+// InFlight returns what is in flight for the session, or nil. It is not to be changed.
+func (l *Live) InFlight() *queue.Given {
+	if g := l.asks.now(); g != nil && g.Handover.Session == l.Record().Session {
+		return g
+	}
+	return nil
+}
+
+// IsUnproved reports whether what is in flight, perhaps since an earlier session, is left to a check
+// or to its next iteration.
+func (l *Live) IsUnproved() bool {
+	g := l.asks.now()
+	return g != nil && (g.State == queue.Checking || g.State == queue.Unproven)
+}
+
+// Count asks how much is queued; Depth has the last answer, nil before the first.
+func (l *Live) Count() { l.asks.ask(wire.Step{Do: wire.Count}) }
+
+// Heard is how often the queue was said to have changed.
+func (l *Live) Heard() int {
+	l.asks.mu.Lock()
+	defer l.asks.mu.Unlock()
+	return l.asks.heard
+}
+
+// Depth is how much was queued when it was counted last.
+func (l *Live) Depth() *wire.Depth {
+	l.asks.mu.Lock()
+	defer l.asks.mu.Unlock()
+	return l.asks.depth
 }
 
 // Record returns the record as it was saved last. It is not to be changed.
@@ -98,9 +177,6 @@ func (l *Live) Sign() *Sign {
 	defer l.mu.Unlock()
 	return l.sign
 }
-
-// Under returns the session for the holder of its hook lock.
-func (l *Live) Under(h *inbox.Held) *Session { return &Session{h, l.Record().clone(), l} }
 
 // clone returns a copy that can be changed while others read the record.
 func (r *Record) clone() *Record {
@@ -174,6 +250,12 @@ func (l *Live) Watch() (changed <-chan struct{}, stop func()) {
 	}
 }
 
+func (l *Live) rouse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wake()
+}
+
 func (l *Live) wake() {
 	for c := range l.wakes {
 		select {
@@ -242,12 +324,6 @@ func (l *Live) event(ctx context.Context, q *ask.Question, c Caller, r *Record) 
 	t := &tick{
 		live: l, home: l.home, ctx: ctx, give: q.Give, client: c.Client, me: c.Hook, began: time.Now(), event: event, handOvers: r.HandOvers,
 	}
-	t.queue, err = inbox.Open(l.place)
-	if err != nil {
-		t.log("%v", err)
-		return
-	}
-	defer t.queue.Close() //nolint:errcheck // nothing waits to be written
 	defer t.exit()
 	t.run()
 }

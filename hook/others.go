@@ -9,7 +9,8 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
 // goneOn records that the client went on after a Stop at which we let it end, or
@@ -46,7 +47,7 @@ func (r *Record) Gated() bool {
 
 // heedOthers finds out from the transcript, at a Stop, whether other Stop hooks
 // made the client go on since the last Stop. The lock is released while it reads.
-// It returns false when the lock, or the session, was lost meanwhile.
+// It returns false when the session was lost meanwhile.
 func (t *tick) heedOthers() bool {
 	r := t.Record
 	if t.event.Name != client.Stop || t.event.AgentID != "" || t.event.Cut || r.HandOvers != t.handOvers {
@@ -68,7 +69,7 @@ func (t *tick) heedOthers() bool {
 	}
 	t.exit()
 	others := heard.Others(mine, client.Claude.Transcript.Behind)
-	if !t.enter(lockPatience) {
+	if !t.enter(turnPatience) {
 		return false
 	}
 	r = t.Record
@@ -89,11 +90,11 @@ func (t *tick) heedOthers() bool {
 
 // lastSaid returns the text with which our last Stop hook made the client go on.
 func (t *tick) lastSaid() string {
-	flight, err := t.InFlight()
-	if err != nil || flight == nil {
+	g := t.InFlight()
+	if g == nil {
 		return handover.IdleTick
 	}
-	return handover.PromptFor(flight.Given())
+	return handover.PromptFor(g)
 }
 
 // settles reports whether the entry of this Stop is done only once it is known that
@@ -114,15 +115,14 @@ func settles(r *Record, next bool, now time.Time) bool {
 }
 
 // settle lets the turn end; the shim then finds out whether it really did.
-func (t *tick) settle(a *inbox.Acknowledgement) {
-	r := t.Record
-	flight, err := t.Advance(inbox.Taken, t.event.PromptID)
-	if err != nil {
-		t.log("%v", err)
+func (t *tick) settle(said *queue.Reply) {
+	at := wire.RefOf(&t.last.Entry)
+	if _, ok := t.ask(wire.Step{Do: wire.Advance, At: at, State: queue.Taken, PromptID: t.event.PromptID}); !ok {
 		t.giveUp()
 		return
 	}
-	r.LastReply, r.Settles = KeepReply(a.Reply), flight.DeliveryID
+	r := t.Record
+	r.LastReply, r.Settles = said.Text, at.Delivery
 	if r.Prolonged && runsAway(r) {
 		t.runAway()
 		return
@@ -220,23 +220,23 @@ func (r *Record) PassedOver(s *handover.Stops) []string {
 	return by
 }
 
-// Finished returns the acknowledgement for the entry in flight of a session that is
-// gone and had settled its last turn; nil when nothing proves that. Whoever could
-// forge this proof could have written the outbox as well.
-func Finished(home string, f inbox.InFlight, now time.Time) *inbox.Acknowledgement {
+// Finished returns what a session that is gone has said of an entry, if it had settled its last
+// turn; nil when nothing proves that. Whoever could forge this proof could have written the outbox
+// as well.
+func Finished(home, session, delivery string, now time.Time) *queue.Reply {
 	shown, err := ReadRecord(home)
-	if err != nil || shown == nil || shown.Session != f.Session || shown.Settles != f.DeliveryID {
+	if err != nil || shown == nil || shown.Session != session || shown.Settles != delivery {
 		return nil
 	}
 	r := (*Record)(shown)
 	if s := (handover.Stops{Path: r.Transcript}); !r.Stopped(&s) {
 		return nil
 	}
-	return r.Acknowledges(now)
+	said := r.Says(now)
+	return &said
 }
 
-// Acknowledges returns the acknowledgement of the entry whose turn the session
-// settles.
-func (r *Record) Acknowledges(now time.Time) *inbox.Acknowledgement {
-	return &inbox.Acknowledgement{Session: r.Session, Reply: r.LastReply, Abandoned: r.BackgroundTasks, Now: now}
+// Says is what the session has said of the entry whose turn it settles.
+func (r *Record) Says(now time.Time) queue.Reply {
+	return queue.Reply{Session: r.Session, Text: r.LastReply, Abandoned: r.BackgroundTasks, At: now}
 }

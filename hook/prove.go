@@ -3,13 +3,12 @@ package hook
 import (
 	"time"
 
-	"heartbeat/hook/inbox"
 	"heartbeat/hook/process"
-	"heartbeat/hook/wake"
+	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
-// prove keeps the turn open, without the hook lock, until there is a verdict about the
-// entry in flight. The check is made by the scheduler, whatever becomes of this hook:
+// prove keeps the turn open until there is a verdict about the entry in flight. The check is made by the scheduler, whatever becomes of this hook:
 // the next Stop finds its verdict.
 func (t *tick) prove() {
 	now := time.Now()
@@ -22,13 +21,17 @@ func (t *tick) prove() {
 	t.Record.Enter(Checking, now)
 	t.Record.Waiter = v.me
 	t.answers(Checks, "")
-	w := t.watches(inbox.FlightFiles(t.Record.Inbox)...)
-	defer w.Close()
+	w := t.watches()
+	defer w.stop()
 	t.save()
 	t.exit()
-	until, seen := now.Add(wake.Glance), now
-	for w.Next(until) {
-		if !t.enter(lockPatience) {
+	until, seen, asked := now.Add(glance), now, now
+	for w.next(until) {
+		if time.Since(asked) >= glance { // nobody may have said so
+			asked = time.Now()
+			t.live.Moved()
+		}
+		if !t.enter(turnPatience) {
 			if now := time.Now(); t.gone() || now.Sub(seen) > blind {
 				return
 			}
@@ -51,8 +54,8 @@ func (t *tick) ends() {
 	t.save()
 }
 
-// lookForVerdict is one look of a hook that waits for a verdict, under the lock. It
-// returns true when the hook waits no longer.
+// lookForVerdict is one look of a hook that waits for a verdict. It returns true when the hook
+// waits no longer.
 func (t *tick) lookForVerdict(v vigil) (done bool) {
 	r := t.Record
 	if !process.Lives(t.client) {
@@ -77,17 +80,18 @@ func (t *tick) lookForVerdict(v vigil) (done bool) {
 		t.prolonged(flight, now)
 		return true
 	case flight == nil:
-		t.goOn(decision{next: true})
+		t.goOn(false)
 		return true
-	case flight.State == inbox.Unproven:
-		t.goOn(decision{again: true})
+	case flight.State == queue.Unproven:
+		t.goOn(true)
 		return true
-	case flight.State != inbox.Checking: // something worked beside the check, and it is void
-		if _, err := t.Check(inbox.Acknowledgement{Session: r.Session, Reply: reply(r, t.event), Now: now}); err != nil {
-			t.log("%v", err)
+	case flight.State != queue.Checking: // something worked beside the check, and it is void
+		said := queue.Reply{Session: r.Session, Text: KeepReply(reply(r, t.event)), At: now}
+		if _, ok := t.ask(wire.Step{Do: wire.Claim, At: wire.RefOf(&flight.Entry), Reply: said}); !ok {
 			t.giveUp()
 			return true
 		}
+		r = t.Record
 	}
 	over := !now.Before(v.latest(r))
 	if over && proves(r, now) == await {
@@ -105,11 +109,9 @@ func (t *tick) lookForVerdict(v vigil) (done bool) {
 
 // prolonged records that another Stop hook has the client go on: what is checked is
 // not what it leaves.
-func (t *tick) prolonged(flight *inbox.InFlight, now time.Time) {
+func (t *tick) prolonged(flight *queue.Given, now time.Time) {
 	if flight != nil {
-		if _, err := t.Void(); err != nil {
-			t.log("%v", err)
-		}
+		t.ask(wire.Step{Do: wire.Void, At: wire.RefOf(&flight.Entry)})
 	}
 	t.Record.goneOn(nil, now)
 	t.answers(WentOn, "")

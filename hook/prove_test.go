@@ -18,7 +18,6 @@ func checked(r *Record) { r.Policy.Checked = true }
 func (l *lab) takesFirst() {
 	l.t.Helper()
 	flight := l.offerFirst()
-	l.change(func(r *Record) { r.works(flight) })
 	l.quietly(client.SessionStart, fields{"source": "startup"})
 	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
 }

@@ -138,7 +138,7 @@ type Policy struct {
 	Context          Context        `json:"context"`
 	MaxContinuations int            `json:"max_continuations"`
 	// MaxEntry is the largest line that is handed over, in bytes; 0 means
-	// inbox.DefaultMaxEntry.
+	// queue.MaxPrompt.
 	MaxEntry int64 `json:"max_entry,omitempty"`
 	// ForeignStopHooks is true when another Stop hook is installed beside ours:
 	// then only the transcript proves that a hand-over arrived.
@@ -167,7 +167,7 @@ type Work struct {
 	ID         string    `json:"id,omitempty"`
 	Source     string    `json:"source,omitempty"`
 	Attempt    int       `json:"attempt"`
-	Iteration  int       `json:"iteration,omitempty"` // of an entry that is checked; see inbox.Proving
+	Iteration  int       `json:"iteration,omitempty"` // of an entry that is checked; see queue.Proving
 	Since      time.Time `json:"since"`               // of the hand-over
 }
 
@@ -186,7 +186,7 @@ type Ruling struct {
 }
 
 // Record is the live session of an agent and what it is doing. Its shim has it in memory (Live):
-// the answers to hooks and the shim change it, both with the hook lock held.
+// the answers to hooks and the shim change it, one at a time.
 //
 // session.json is what it was last, for the recovery of a session whose shim was killed. The
 // agent can write that: see Shown for what was read from the file.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"heartbeat/queue"
 
-	"heartbeat/hook/inbox"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestRecordRoundTrip(t *testing.T) {
@@ -19,7 +19,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	if r, err := ReadRecord(home); r != nil || err != nil {
 		t.Fatalf("without a record: %v, %v", r, err)
 	}
-	want := liveRecord(func(r *Record) { r.LastReply = strings.Repeat("\x01", inbox.MaxReply) })
+	want := liveRecord(func(r *Record) { r.LastReply = strings.Repeat("\x01", queue.MaxReply) })
 	if err := os.WriteFile(filepath.Join(home, ".session.json.tmp"), []byte("left by a killed hook"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -24,14 +24,14 @@ func (t *tick) ownReply() bool {
 	if !suspect || r.HandOvers != t.handOvers {
 		return true
 	}
-	flight, err := t.InFlight()
-	if err != nil || flight == nil || flight.Session != r.Session {
+	flight := t.Own()
+	if flight == nil {
 		return true
 	}
 	_, look := t.facts(flight)
 	t.exit()
 	answered := look.Answered(client.Claude.Transcript.Behind)
-	if !t.enter(lockPatience) {
+	if !t.enter(turnPatience) {
 		return false
 	}
 	if t.Record.Said = said; !answered {

@@ -6,8 +6,7 @@ import (
 	"testing"
 
 	"heartbeat/hook/client/clienttest"
-
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // The reply of an entry that was done some time after its Stop, when its
@@ -15,7 +14,7 @@ import (
 func TestAKeptReplyIsSaidToBeCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"x", "ü", "你", "👩"} {
-		if kept := KeepReply(strings.Repeat(c, 200_000)); len(kept) <= inbox.MaxReply {
+		if kept := KeepReply(strings.Repeat(c, 200_000)); len(kept) <= queue.MaxReply {
 			t.Errorf("%s: the outbox cannot tell it from a whole one: %d bytes", c, len(kept))
 		}
 		if whole := strings.Repeat(c, 1000); KeepReply(whole) != whole {

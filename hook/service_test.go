@@ -8,6 +8,7 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // TestDecideWhatTheServiceInterrupts goes through the states of an entry at a
@@ -17,11 +18,13 @@ func TestDecideWhatTheServiceInterrupts(t *testing.T) {
 	t.Parallel()
 	inConversation := func(id string) func(*Record) { return func(r *Record) { r.Conversation = id } }
 	foreign := func(r *Record) { r.Policy.ForeignStopHooks = true }
-	goingOn := func(f *inbox.InFlight) { f.Via, f.PromptID, f.Failure = inbox.ViaResume, "", "rate_limit" }
+	goingOn := func(g *queue.Given) {
+		g.Handover.Via, g.Handover.PromptID, g.Failure = queue.ViaResume, "", "rate_limit"
+	}
 	limit := func(p *client.Event) { p.Error = "rate_limit" }
 	asks := func(prompt string) func(*client.Event) { return func(p *client.Event) { p.Prompt = prompt } }
 	type want struct {
-		advance           inbox.State
+		advance           queue.State
 		failure           string
 		goesOn, look, ack bool
 		phase             Phase
@@ -29,47 +32,47 @@ func TestDecideWhatTheServiceInterrupts(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		record   *Record
-		flight   *inbox.InFlight
+		flight   *queue.Given
 		event    *client.Event
 		evidence evidence
 		want     want
 	}{
-		{name: "taken", flight: flightIn(inbox.Taken), event: event(client.StopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
-		{name: "started", flight: flightIn(inbox.Started), event: event(client.StopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
-		{name: "background", flight: flightIn(inbox.Background), event: event(client.StopFailure, limit, otherID), want: want{failure: "rate_limit", phase: Ending}},
-		{name: "a kind that it does not name", flight: flightIn(inbox.Taken), event: event(client.StopFailure), want: want{failure: "unknown", phase: Ending}},
+		{name: "taken", flight: flightIn(queue.Taken), event: event(client.StopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "started", flight: flightIn(queue.Started), event: event(client.StopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "background", flight: flightIn(queue.Background), event: event(client.StopFailure, limit, otherID), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "a kind that it does not name", flight: flightIn(queue.Taken), event: event(client.StopFailure), want: want{failure: "unknown", phase: Ending}},
 		{
-			name: "handed over by the Stop before", flight: flightIn(inbox.Offered), event: event(client.StopFailure, limit),
-			want: want{advance: inbox.Taken, failure: "rate_limit", phase: Ending},
+			name: "handed over by the Stop before", flight: flightIn(queue.Offered), event: event(client.StopFailure, limit),
+			want: want{advance: queue.Taken, failure: "rate_limit", phase: Ending},
 		},
 		{
-			name: "the same beside a foreign hook", record: liveRecord(inConversation("C"), foreign), flight: flightIn(inbox.Offered),
+			name: "the same beside a foreign hook", record: liveRecord(inConversation("C"), foreign), flight: flightIn(queue.Offered),
 			event: event(client.StopFailure, limit), want: want{look: true, phase: Ending},
 		},
-		{name: "kick-off without a proof", flight: flightIn(inbox.Offered, byKickoff), event: event(client.StopFailure, limit), want: want{look: true, phase: Ending}},
+		{name: "kick-off without a proof", flight: flightIn(queue.Offered, byKickoff), event: event(client.StopFailure, limit), want: want{look: true, phase: Ending}},
 		{
-			name: "kick-off in the transcript", flight: flightIn(inbox.Offered, byKickoff), event: event(client.StopFailure, limit), evidence: present,
-			want: want{advance: inbox.Taken, failure: "rate_limit", phase: Ending},
+			name: "kick-off in the transcript", flight: flightIn(queue.Offered, byKickoff), event: event(client.StopFailure, limit), evidence: present,
+			want: want{advance: queue.Taken, failure: "rate_limit", phase: Ending},
 		},
 		{
-			name: "kick-off that never arrived", flight: flightIn(inbox.Offered, byKickoff), event: event(client.StopFailure, limit), evidence: absent,
+			name: "kick-off that never arrived", flight: flightIn(queue.Offered, byKickoff), event: event(client.StopFailure, limit), evidence: absent,
 			want: want{phase: Ending},
 		},
 		{
-			name: "after /clear nothing could go on with it", record: liveRecord(inConversation("before")), flight: flightIn(inbox.Started),
+			name: "after /clear nothing could go on with it", record: liveRecord(inConversation("before")), flight: flightIn(queue.Started),
 			event: event(client.StopFailure, limit), want: want{phase: Ending},
 		},
-		{name: "a subagent's", flight: flightIn(inbox.Started), event: event(client.StopFailure, limit, subagent), want: want{phase: Turn}},
+		{name: "a subagent's", flight: flightIn(queue.Started), event: event(client.StopFailure, limit, subagent), want: want{phase: Turn}},
 
-		{name: "it goes on", flight: flightIn(inbox.Started, goingOn), event: event(client.UserPromptSubmit, asks(handover.GoOnPrompt)), want: want{goesOn: true, phase: Turn}},
-		{name: "a person asks something", flight: flightIn(inbox.Started, goingOn), event: event(client.UserPromptSubmit, asks("hello")), want: want{phase: Turn}},
-		{name: "a Stop before it shows", flight: flightIn(inbox.Started, goingOn), event: event(client.Stop), want: want{look: true, phase: Turn}},
-		{name: "a Stop, and the transcript shows it", flight: flightIn(inbox.Started, goingOn), event: event(client.Stop), evidence: present, want: want{ack: true, phase: Turn}},
-		{name: "a Stop, and it does not go on", flight: flightIn(inbox.Started, goingOn), event: event(client.Stop), evidence: absent, want: want{phase: Unattended}},
-		{name: "interrupted again", flight: flightIn(inbox.Taken, goingOn), event: event(client.StopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "it goes on", flight: flightIn(queue.Started, goingOn), event: event(client.UserPromptSubmit, asks(handover.GoOnPrompt)), want: want{goesOn: true, phase: Turn}},
+		{name: "a person asks something", flight: flightIn(queue.Started, goingOn), event: event(client.UserPromptSubmit, asks("hello")), want: want{phase: Turn}},
+		{name: "a Stop before it shows", flight: flightIn(queue.Started, goingOn), event: event(client.Stop), want: want{look: true, phase: Turn}},
+		{name: "a Stop, and the transcript shows it", flight: flightIn(queue.Started, goingOn), event: event(client.Stop), evidence: present, want: want{ack: true, phase: Turn}},
+		{name: "a Stop, and it does not go on", flight: flightIn(queue.Started, goingOn), event: event(client.Stop), evidence: absent, want: want{phase: Unattended}},
+		{name: "interrupted again", flight: flightIn(queue.Taken, goingOn), event: event(client.StopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
 		{
-			name: "a tool of the turn that goes on", flight: flightIn(inbox.Taken, goingOn, func(f *inbox.InFlight) { f.Failure = "" }),
-			event: event(client.PreToolUse), want: want{advance: inbox.Started, phase: Turn},
+			name: "a tool of the turn that goes on", flight: flightIn(queue.Taken, goingOn, func(g *queue.Given) { g.Failure = "" }),
+			event: event(client.PreToolUse), want: want{advance: queue.Started, phase: Turn},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,7 +82,7 @@ func TestDecideWhatTheServiceInterrupts(t *testing.T) {
 				r = liveRecord(inConversation("C"))
 			}
 			f := facts{now: noon, event: c.event, client: caller42, flight: c.flight, evidence: c.evidence}
-			if c.flight.Via == inbox.ViaResume {
+			if c.flight.Handover.Via == queue.ViaResume {
 				f.kickoff = handover.GoOnPrompt
 			}
 			d := decide(r, f)

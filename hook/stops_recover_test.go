@@ -39,7 +39,13 @@ func TestAKillBeforeTheAcknowledgement(t *testing.T) {
 			l.locked(func(q *inbox.Held) {
 				_, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{
 					Policy: inbox.DeadLetter, Counts: true, Now: time.Now(),
-					Finished: func(f inbox.InFlight) *inbox.Acknowledgement { return Finished(l.home, f, time.Now()) },
+					Finished: func(f inbox.InFlight) *inbox.Acknowledgement {
+						said := Finished(l.home, f.Session, f.DeliveryID, time.Now())
+						if said == nil {
+							return nil
+						}
+						return &inbox.Acknowledgement{Session: said.Session, Reply: said.Text, Abandoned: said.Abandoned, Now: said.At}
+					},
 				})
 				if err != nil {
 					t.Fatal(err)

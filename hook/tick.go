@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,15 +11,16 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/hooklog"
-	"heartbeat/hook/inbox"
 	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
-// How long a hook waits for the hook lock. The client waits for us, so a hook that
-// only records something gives up early.
+// How long a hook waits until it may change the session, and how long one other than a Stop waits
+// for the scheduler to record what it tells: the client waits for us.
 const (
-	lockPatience     = 2 * time.Second
-	stopLockPatience = 10 * time.Second
+	turnPatience = 2 * time.Second
+	stopPatience = 10 * time.Second
+	tellPatience = 2 * time.Second
 )
 
 // tick is one call of a hook in a session of ours.
@@ -31,17 +33,18 @@ type tick struct {
 	me     Process // the hook
 	began  time.Time
 	event  *client.Event
-	queue  *inbox.Queue
 	// handOvers is how many hand-overs the session had had when the hook was
 	// called.
 	handOvers int
-	last      *inbox.InFlight // the entry that was in flight
-	done      string          // the delivery id of the entry that this Stop has acknowledged
-	ear       handover.Ear    // while it waits
-	trouble   string          // what was logged last
+	last      *queue.Given // the entry that was in flight
+	given     *queue.Given // the next one, which was handed over with the end of the last
+	done      string       // the delivery id of the entry that this Stop has acknowledged
+	ear       handover.Ear // while it waits
+	heard     int          // Live.Heard when it was last asked for the next entry
+	askedAt   time.Time    // when that was
+	trouble   string       // what was logged last
 
-	// Session is taken again each time the hook lock is taken, and nil while the
-	// lock is not held: nothing of it is carried from one hold to the next.
+	// Session is entered again each time, and nil in between: nothing of it is carried on.
 	*Session
 	before Record // the record as it was
 }
@@ -51,18 +54,18 @@ func (t *tick) log(format string, args ...any) {
 	hooklog.Line(t.home, "%s: %s", t.event.Name, t.trouble)
 }
 
-// enter takes the hook lock and the record under it. It returns false when that
-// failed or the session is not ours any more.
+// enter has nobody else change the session. It returns false when that failed, or the session is
+// not ours any more.
 func (t *tick) enter(patience time.Duration) bool {
 	// What a hook that has gone was told is recorded all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), patience)
 	defer cancel()
-	held, err := t.queue.Lock(ctx)
+	session, err := t.live.Enter(ctx, t.isStop())
 	if err != nil {
-		t.log("cannot take the hook lock: %v", err)
+		t.log("cannot change the session, which somebody else does: %v", err)
 		return false
 	}
-	t.Session = t.live.Under(held)
+	t.Session, t.done = session, cmp.Or(session.done, t.done)
 	if t.gone() || !t.Record.isBound(t.client) {
 		t.exit()
 		return false
@@ -71,30 +74,43 @@ func (t *tick) enter(patience time.Duration) bool {
 	return true
 }
 
+// isStop reports whether the main agent's turn is over.
+func (t *tick) isStop() bool { return t.event.Name == client.Stop && t.event.AgentID == "" }
+
 // gone reports whether the session has ended.
 func (t *tick) gone() bool { return t.live.Record().Phase == Ended }
 
-// exit releases the hook lock.
+// exit lets others change the session.
 func (t *tick) exit() {
 	if t.Session == nil {
 		return
 	}
-	for _, note := range t.queue.Notes() {
-		t.log("%s", note)
-	}
-	if err := t.Unlock(); err != nil {
-		t.log("cannot release the hook lock: %v", err)
-	}
+	t.Leave()
 	t.Session = nil
+}
+
+// ask asks the scheduler at a Stop, for as long as the hook lives. It returns false where not all
+// was carried out, which is logged.
+func (t *tick) ask(steps ...wire.Step) (wire.Answer, bool) {
+	a, err := t.Ask(t.ctx, t.Record.Policy.longest(), steps...)
+	t.before = *t.Record
+	t.done = cmp.Or(t.Session.done, t.done)
+	if err == nil && t.gone() {
+		err = errGone
+	}
+	if err != nil {
+		t.log("%v", err)
+	}
+	return a, err == nil
 }
 
 // run answers the hook, or leaves it without an answer.
 func (t *tick) run() {
-	patience := lockPatience
+	patience := turnPatience
 	if t.event.Name == client.Stop {
-		patience = stopLockPatience
+		patience = stopPatience
 	}
-	if !t.enter(patience) {
+	if !t.enter(patience) || !t.catchUp() {
 		return
 	}
 	if stray(t.Record, t.event) {
@@ -112,6 +128,10 @@ func (t *tick) run() {
 		t.Record.Line.follow(t.Record.Transcript)
 		t.Record.Heard.Follow(t.Record.Transcript)
 	}
+	if !t.isStop() {
+		t.tell(d)
+		return
+	}
 	if t.settlesFirst(d) {
 		return
 	}
@@ -120,23 +140,108 @@ func (t *tick) run() {
 	}
 	switch {
 	case ok && t.event.StopHookActive && !d.again && t.Record.strangers() && runsAway(t.Record):
+		t.withdraw()
 		t.runAway()
 	case ok && d.unread:
 		t.ends()
 	case ok && d.proving:
 		t.prove()
 	case ok && (d.next || d.again):
-		t.goOn(d)
+		t.goOn(d.again)
 	default:
 		if ok {
 			t.answersEnd()
 		}
 		t.save()
 		t.exit()
-		if len(d.print) > 0 {
-			t.print(d.print)
-		}
 	}
+}
+
+// catchUp waits, at a Stop, until what was asked before is answered. It returns false where the
+// scheduler does not answer: then the turn ends.
+func (t *tick) catchUp() bool {
+	if !t.isStop() {
+		if !t.live.asks.isKnown() {
+			_ = t.Settle(t.ctx, tellPatience) // what is not known is not in flight
+			t.before = *t.Record
+		}
+		return true
+	}
+	err := t.Settle(t.ctx, t.Record.Policy.longest())
+	t.before = *t.Record
+	t.done = cmp.Or(t.Session.done, t.done)
+	if err == nil && t.gone() {
+		err = errGone
+	}
+	if err != nil {
+		t.log("%v", err)
+	}
+	ok := err == nil
+	if g, w := t.InFlight(), t.Record.Work; ok && w != nil && (g == nil || g.Delivery != w.DeliveryID) {
+		_, ok = t.ask(t.Look()) // what became of it
+	}
+	if !ok {
+		t.giveUp()
+		t.exit()
+	}
+	return ok
+}
+
+// errGone means that the session has ended.
+var errGone = errors.New("the session has ended")
+
+// tell records what an event other than a Stop means for the entry in flight. The client waits for
+// it only for a while: it is recorded when the scheduler answers, and the session goes by it at once.
+func (t *tick) tell(d decision) {
+	if d.log != "" {
+		t.log("%s", d.log)
+	}
+	var told *asked
+	if steps := t.steps(d); len(steps) > 0 {
+		told = t.live.asks.ask(steps...)
+	}
+	t.save()
+	t.exit()
+	if len(d.print) > 0 {
+		t.print(d.print)
+	}
+	if told == nil {
+		return
+	}
+	if _, err := t.live.asks.wait(t.ctx, told, tellPatience); err != nil {
+		t.log("%v", err)
+	}
+}
+
+// steps are what a decision about the entry in flight asks of the scheduler.
+func (t *tick) steps(d decision) (steps []wire.Step) {
+	g := t.InFlight()
+	if g == nil {
+		return nil
+	}
+	at := wire.RefOf(&g.Entry)
+	if d.advance != "" {
+		steps = append(steps, wire.Step{Do: wire.Advance, At: at, State: d.advance, PromptID: t.event.PromptID})
+	}
+	if d.goesOn {
+		steps = append(steps, wire.Step{Do: wire.GoOn, At: at, PromptID: t.event.PromptID})
+	}
+	if d.failure != "" {
+		steps = append(steps, wire.Step{Do: wire.Fail, At: at, Failure: d.failure})
+	}
+	if d.unread {
+		steps = append(steps, wire.Step{Do: wire.Unread, At: at})
+	}
+	if d.void {
+		steps = append(steps, wire.Step{Do: wire.Void, At: at})
+	}
+	if d.check != nil {
+		steps = append(steps, wire.Step{Do: wire.Claim, At: at, Reply: *d.check})
+	}
+	if d.acknowledge != nil {
+		steps = append(steps, wire.Step{Do: wire.Acknowledge, At: at, Reply: *d.acknowledge})
+	}
+	return steps
 }
 
 // answersEnd records what a Stop is answered that hands over nothing and lets the turn end.
@@ -159,12 +264,11 @@ func (t *tick) settlesFirst(d decision) bool {
 	}
 	waits := d.check != nil // for the verdict, and what follows
 	if !waits {
-		entry, ok := t.next()
-		if !ok {
+		var ok bool
+		if waits, ok = t.isQueued(); !ok {
 			t.giveUp()
 			return true
 		}
-		waits = entry != nil
 	}
 	if !settles(t.Record, waits, time.Now()) {
 		return false
@@ -191,11 +295,11 @@ func (t *tick) decide() (decision, bool) {
 	evidence := absent
 	if look.Wait(d.patience) == queue.Seen {
 		evidence = present
-		if t.event.Name == client.Stop && flight.File != "" && !handover.WasRead(flight.Given(), t.event.Transcript, d.patience) {
+		if t.event.Name == client.Stop && handover.ByFile(flight) && !handover.WasRead(flight, t.event.Transcript, d.patience) {
 			evidence = unread
 		}
 	}
-	if !t.enter(lockPatience) {
+	if !t.enter(turnPatience) {
 		return decision{}, false
 	}
 	again, ok := t.flight()
@@ -204,7 +308,7 @@ func (t *tick) decide() (decision, bool) {
 	}
 	t.last = again
 	f, _ = t.facts(again)
-	if flight != nil && again != nil && again.DeliveryID == flight.DeliveryID && again.Attempt == flight.Attempt {
+	if flight != nil && again != nil && again.Delivery == flight.Delivery && again.Attempt == flight.Attempt {
 		f.evidence = evidence
 	} else {
 		f.evidence = absent
@@ -214,25 +318,13 @@ func (t *tick) decide() (decision, bool) {
 
 // flight returns the entry in flight for this session. An entry that another
 // session left is the scheduler's to recover: this session then gets nothing.
-func (t *tick) flight() (*inbox.InFlight, bool) {
-	f, err := t.InFlight()
-	if w := t.Record.Work; err == nil && f == nil && w != nil {
-		f, err = t.Restore(w.DeliveryID, w.Attempt, inbox.Offering{
-			Session: t.Record.Session, PromptID: t.Record.PromptID, Checked: t.Record.Policy.Checked,
-		})
+func (t *tick) flight() (*queue.Given, bool) {
+	g := t.InFlight()
+	if g == nil || g.Handover.Session == t.Record.Session || g.State == queue.Unproven {
+		return g, true
 	}
-	if err == nil && (f == nil || f.Session == t.Record.Session || f.State == inbox.Unproven) {
-		if done := t.Heeds(f); done != "" {
-			t.done = done
-		}
-		return f, true
-	}
-	if err == nil {
-		t.log("entry %s is in flight for session %q", f.DeliveryID, f.Session)
-	} else {
-		t.log("%v", err)
-	}
-	if t.event.Name == client.Stop && t.event.AgentID == "" {
+	t.log("entry %s is in flight for session %q", g.Delivery, g.Handover.Session)
+	if t.isStop() {
 		leave(t.Record, Unattended, time.Now())
 		t.answers(HeldBack, t.trouble)
 		t.save()
@@ -242,56 +334,50 @@ func (t *tick) flight() (*inbox.InFlight, bool) {
 
 // facts gathers what the decision depends on, and where the transcript would show
 // that the entry arrived.
-func (t *tick) facts(flight *inbox.InFlight) (facts, handover.Proof) {
+func (t *tick) facts(flight *queue.Given) (facts, handover.Proof) {
 	f := facts{now: time.Now(), handOvers: t.handOvers, event: t.event, client: t.client, flight: flight}
 	if flight == nil {
 		return f, handover.Proof{}
 	}
-	p := handover.Of(flight.Given()).In(t.event.Transcript)
+	p := handover.Of(flight).In(t.event.Transcript)
 	if p.Asked {
 		f.kickoff = p.Text
 	}
 	return f, p
 }
 
-// carryOut makes the decision about the entry in flight durable.
+// carryOut makes the decision of a Stop about the entry in flight durable. Where it ends the entry
+// and the session would take the next one, both are one request.
 func (t *tick) carryOut(d decision) bool {
 	if d.log != "" {
 		t.log("%s", d.log)
 	}
-	var err error
-	if d.advance != "" {
-		_, err = t.Advance(d.advance, t.event.PromptID)
-	}
-	if err == nil && d.goesOn {
-		_, err = t.GoesOn(t.event.PromptID)
-	}
-	if err == nil && d.failure != "" {
-		_, err = t.Fail(d.failure)
-	}
-	if err == nil && d.unread {
-		_, err = t.Unread()
-	}
-	if err == nil && d.void {
-		_, err = t.Void()
-	}
-	if err == nil && d.check != nil {
-		_, err = t.Check(*d.check)
-	}
-	if err == nil && d.acknowledge != nil {
-		var done *inbox.Delivery
-		if done, err = t.Acknowledge(*d.acknowledge); done != nil {
-			t.done = done.DeliveryID
-		}
-	}
-	if err == nil {
+	steps := t.steps(d)
+	if len(steps) == 0 {
 		return true
 	}
-	t.log("%v", err)
-	if t.event.Name == client.Stop {
+	if said := cmp.Or(d.acknowledge, d.check); said != nil {
+		// If the scheduler ends before it answers, this and the transcript prove that the turn is over.
+		t.Record.Settles, t.Record.LastReply = t.last.Delivery, said.Text
+	}
+	if d.acknowledge != nil && d.next {
+		t.Record.settleLine()
+		after := t.Record.clone()
+		after.Acknowledged++
+		after.Continuations, after.Work = 0, nil
+		if t.reaches() && proceed(after, true, time.Now()) == handOver {
+			steps = append(steps, t.offers())
+		}
+	}
+	a, ok := t.ask(steps...)
+	t.given = t.handed(a)
+	if ok && d.check != nil {
+		t.Record.LastReply, t.Record.Settles = "", ""
+	}
+	if !ok {
 		leave(t.Record, Unattended, time.Now())
 	}
-	return false
+	return ok
 }
 
 // save writes the record, unless the only news is that one more tool is about to

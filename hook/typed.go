@@ -110,8 +110,8 @@ func (r *Record) lookAtLine() {
 }
 
 // lineBehind is how long a Stop waits for the transcript to show that the typed
-// text was taken. The hook lock is held meanwhile, so this is shorter than other
-// hooks wait for the lock.
+// text was taken. No other hook changes the session meanwhile, so this is shorter than
+// they wait for that.
 const lineBehind = time.Second
 
 // settleLine is lookAtLine at the end of a turn. That turn may have been the one

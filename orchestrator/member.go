@@ -31,9 +31,11 @@ type member struct {
 		is   *status.Unable
 		told bool
 	}
-	claim   *claim.Claim // its directory; nil while another one has it
-	awaits  *claim.Claim // what it gets once that one is gone; or nil
-	live    session.Live
+	claim  *claim.Claim // its directory; nil while another one has it
+	awaits *claim.Claim // what it gets once that one is gone; or nil
+	live   session.Live
+	// trail is what its queue looked like when its session was told of it last.
+	trail   queue.Trail
 	hold    memory.Hold // as it is saved for the next run, or zero
 	empty   queue.Stamp // of the inbox, when it was found empty; or zero
 	missing missing

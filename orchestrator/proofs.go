@@ -54,7 +54,7 @@ type examinee struct {
 // prove has the entry in flight of a member checked, with or without a session.
 func (e examinee) prove(ctx context.Context) {
 	applied := e.s.desk.Prove(ctx, proving.Case{
-		Key: e.m.key, Wake: e.m.wake, Look: e.m.look, Agent: e.declared, Worked: e.worked, Conversation: e.conversation, Aside: e.setAside,
+		Key: e.m.key, Wake: e.m.wake, Look: e.m.look, Agent: e.declared, Worked: e.worked, Conversation: e.conversation, Aside: e.setAside, HasMoved: e.moved,
 		Judged: func() {
 			e.s.happened(e.m, e.m.Judged)
 			e.s.consent.LookIfOpen(ctx)
@@ -89,6 +89,15 @@ func (e examinee) worked() time.Duration {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
 	return e.m.Worked(e.s.opt.Now())
+}
+
+// moved tells the session that a verdict has moved the entry in flight.
+func (e examinee) moved() {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	if e.m.live != nil {
+		e.m.live.Order(session.Order{Moved: true})
+	}
 }
 
 // setAside says that the entry in flight was set aside.

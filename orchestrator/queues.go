@@ -14,6 +14,7 @@ import (
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
 
@@ -92,6 +93,9 @@ func (q *queues) found(m *member, l queue.Look, now time.Time) {
 func (q *queues) hinted(m *member) {
 	q.mu.Lock()
 	idle, path, empty := m.State() == status.Idle, m.Def().Inbox, m.empty
+	if m.live != nil {
+		m.live.Order(session.Order{Queued: true})
+	}
 	q.mu.Unlock()
 	switch {
 	case !idle:
@@ -107,6 +111,9 @@ func (q *queues) hinted(m *member) {
 func (q *queues) appended(m *member, moves int) {
 	q.mu.Lock()
 	idle, path := m.State() == status.Idle, m.Def().Inbox
+	if m.live != nil {
+		m.live.Order(session.Order{Queued: true})
+	}
 	q.mu.Unlock()
 	taken, same := idle && queue.Taken(path), false
 	q.happened(m, func(now time.Time) {
@@ -288,5 +295,24 @@ func (q *queues) lookAtAll(chosen func(i int) bool) {
 		if q.directories.inspect(m); chosen(i) {
 			q.look(m)
 		}
+		q.hint(m)
 	}
+}
+
+// hint tells a live session that its queue has changed since it was told so, or looked at, last.
+func (q *queues) hint(m *member) {
+	q.mu.Lock()
+	live, cfg, before := m.live, m.Def(), m.trail
+	q.mu.Unlock()
+	if live == nil {
+		return
+	}
+	trail := queue.TrailOf(cfg)
+	if before.Same(trail) {
+		return
+	}
+	q.mu.Lock()
+	m.trail = trail
+	q.mu.Unlock()
+	live.Order(session.Order{Queued: true})
 }

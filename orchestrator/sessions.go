@@ -215,6 +215,7 @@ const reclaimEvery = 10 * time.Minute
 // outcome, the shim died, and what it left is ended.
 func (c course) follow(b launched) session.Outcome {
 	var last session.Report
+	asked := queue.RequestsOf(c.def, b.spec.Session)
 	n := &count{mark: b.replies, done: map[string]bool{}}
 	defer func() { c.settles(n) }()
 	reclaim := time.NewTicker(reclaimEvery)
@@ -239,6 +240,11 @@ func (c course) follow(b launched) session.Outcome {
 			}
 			if r.Bill != nil {
 				c.bills(b.live, r.Bill)
+				continue
+			}
+			if r.Ask != nil {
+				answer := asked.Carry(context.Background(), *r.Ask)
+				b.live.Order(session.Order{Answer: &answer})
 				continue
 			}
 			r = c.counts(n, r)

@@ -186,11 +186,16 @@ func speaks(line []byte) bool {
 	return slices.ContainsFunc(words, func(text string) bool { return strings.TrimSpace(text) != "" })
 }
 
+// IsLike reports whether a hand-over by a Stop hook had a prompt.
+func IsLike(before *queue.Given, prompt string) bool {
+	return before != nil && before.Handover.Via == queue.ViaStop && before.Prompt == prompt
+}
+
 // NextOffset is where the transcript would show a prompt that follows a hand-over of the same
 // client. An equal one before it may not be written yet, and would prove this one: NextOffset
 // waits for it, at most this long.
 func NextOffset(path, prompt string, before *queue.Given, patience time.Duration) int64 {
-	if before != nil && before.Handover.Via == queue.ViaStop && before.Prompt == prompt && before.Handover.Offset != nothingProves {
+	if IsLike(before, prompt) && before.Handover.Offset != nothingProves {
 		p := Of(before).In(path)
 		if p.Path == path && p.Wait(patience) != queue.Seen {
 			return nothingProves

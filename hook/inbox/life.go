@@ -153,6 +153,18 @@ func (h *Held) Fail(kind string) (*InFlight, error) {
 	})
 }
 
+// Place records the file in which the entry in flight was handed over, "" for none, and where the
+// client's transcript would show that.
+func (h *Held) Place(file string, offset int64) (*InFlight, error) {
+	return h.carrier().alter("place", func(f *flight) error {
+		f.File, f.TranscriptOffset = file, offset
+		if file != "" {
+			f.Unread = false
+		}
+		return nil
+	})
+}
+
 // Unread records that the session has not read the file in which it was handed over the
 // entry in flight: it cannot have worked on it, whatever tools it has called. Recover has
 // another session begin with it (Interruption.Begins).

@@ -95,6 +95,11 @@ var bans = []ban{
 		nil,
 		"the queue knows no client and no hook", false,
 	},
+	{
+		[]string{"hook", "hook/handover", "orchestrator/session"},
+		[]string{"hook/inbox"},
+		nil, "only the scheduler moves entries: a session asks it", false,
+	},
 	{[]string{"queue/..."}, []string{"hook/..."}, nil, "what a prompt is, and may become, knows no client and no file", false},
 	{
 		[]string{"hook/handwired/..."},

@@ -52,7 +52,7 @@ func (a *Agent) Cancel(only string, again bool) (work *hook.Work, why string) {
 		a.life.is = Recovering
 		return work, ""
 	}
-	a.order(session.Order{Cancel: c, Finish: FinishCancelled})
+	a.order(session.Order{Cancel: &session.Cancel{Delivery: c.Delivery, Again: again}, Finish: FinishCancelled})
 	return work, ""
 }
 

@@ -47,6 +47,7 @@ func (r *run) apply(ctx context.Context, s subject, v *ledger.Verdict) (*inbox.V
 		return nil, on, err
 	}
 	r.stale = 0
+	r.moved()
 	if out.Again {
 		return nil, on, nil
 	}
@@ -68,6 +69,12 @@ func (r *run) apply(ctx context.Context, s subject, v *ledger.Verdict) (*inbox.V
 		r.note(s.agent, v)
 	}
 	return out, on, nil
+}
+
+func (r *run) moved() {
+	if r.HasMoved != nil {
+		r.HasMoved()
+	}
 }
 
 // handedOver puts into a forged verdict the line that is to be filed, where the inbox does

@@ -70,6 +70,7 @@ func (r *run) setAside(ctx context.Context, s subject) error {
 		return nil
 	}
 	r.stale = 0
+	r.moved()
 	r.opt.Note(journal.Event{Agent: s.agent.Name, Kind: journal.Aside, Entry: s.flight.DeliveryID, Iteration: s.flight.Iteration, Reason: "waits for approval; the queue goes on"})
 	if r.Aside != nil {
 		r.Aside(s.flight.DeliveryID)

@@ -155,6 +155,8 @@ type Case struct {
 	// nobody has seen it.
 	Worked func() time.Duration
 	Judged func()
+	// HasMoved is called each time that the entry in flight was moved, for its session; nil: it has none.
+	HasMoved func()
 	// Conversation returns the client's in which an entry in flight was worked on, or "",
 	// and Aside is called once it is set aside; nil: nobody knows, or has to.
 	Conversation func(*inbox.InFlight) string

@@ -102,6 +102,11 @@ func Obstacles(a *config.Agent) []inbox.Obstacle {
 	return q.Obstacles()
 }
 
+// RequestsOf returns what carries out the requests of an agent's session, by its id.
+func RequestsOf(a *config.Agent, session string) *inbox.Requests {
+	return inbox.RequestsOf(place(a), session)
+}
+
 // InFlight returns the entry in flight, or nil.
 func InFlight(a *config.Agent) (flight *inbox.InFlight, err error) {
 	err = Read(context.Background(), a, func(q *inbox.Queue) (err error) {

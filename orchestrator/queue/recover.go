@@ -134,7 +134,13 @@ func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Rec
 	var r Recovered
 	own := OfAgent(a, "")
 	i.Now, i.Arrived, i.Begins = time.Now(), arrivedIn(own.ConfigDir), own.Begins
-	i.Finished = func(f inbox.InFlight) *inbox.Acknowledgement { return hook.Finished(a.Home, f, i.Now) }
+	i.Finished = func(f inbox.InFlight) *inbox.Acknowledgement {
+		said := hook.Finished(a.Home, f.Session, f.DeliveryID, i.Now)
+		if said == nil {
+			return nil
+		}
+		return &inbox.Acknowledgement{Session: said.Session, Reply: said.Text, Abandoned: said.Abandoned, Now: said.At}
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverWait)
 	defer cancel()
 	err := inbox.HoldOrphaned(ctx, place(a), true, func(q inbox.Orphaned) (err error) {

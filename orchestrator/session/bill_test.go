@@ -26,14 +26,14 @@ func (l *lab) billed(began time.Time, change ...func(*Spec)) *shim {
 		spec:   Spec{Agent: "a", Session: id, StateDir: l.stateDir, Dir: l.dir, Home: l.home, Env: []string{"HOME=" + l.user}},
 		record: &hook.Record{StartedAt: began},
 	}
-	s.live = hook.NewLive(s.record, l.home, "", l.place())
+	s.live = l.live(s.record)
 	for _, c := range change {
 		c(&s.spec)
 	}
 	in, orders := io.Pipe()
 	l.t.Cleanup(func() { _ = orders.Close() })
-	l.runs = &scheduler{lab: l, orders: orders}
-	s.out = json.NewEncoder(l.runs)
+	l.runs = l.scheduler(orders)
+	s.out = &outlet{enc: json.NewEncoder(l.runs)}
 	go s.readOrders(bufio.NewReader(in))
 	return s
 }

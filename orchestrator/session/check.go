@@ -1,41 +1,22 @@
 package session
 
-import (
-	"os"
-	"slices"
+import "heartbeat/queue"
 
-	"heartbeat/hook/durable"
-	"heartbeat/hook/inbox"
-)
-
-// checkMeter reads from the queue what is being checked of a session's work: a check
-// goes on, and comes to its verdict, whether a hook waits for it or not.
+// checkMeter says what is being checked of a session's work: a check goes on, and comes to its
+// verdict, whether a hook waits for it or not.
 type checkMeter struct {
-	read []durable.Stamp // of the records of the entry in flight
-	now  *Checking       // nil: nothing; the same value as long as it is the same check
+	now *Checking // nil: nothing; the same value as long as it is the same check
 }
 
-// look reads it again if it has changed. What cannot be read says nothing.
-func (c *checkMeter) look(q *inbox.Queue, path, session string) {
-	var stamps []durable.Stamp
-	for _, path := range inbox.FlightFiles(path) {
-		stamps = append(stamps, durable.StampOf(os.Lstat(path)))
-	}
-	if slices.EqualFunc(c.read, stamps, durable.Stamp.Same) {
-		return
-	}
-	f, err := q.Peek()
-	if err != nil {
-		return
-	}
-	c.read = stamps
-	if f == nil || f.State != inbox.Checking || f.Session != session {
+// look takes what is in flight for the session.
+func (c *checkMeter) look(g *queue.Given) {
+	if g == nil || g.State != queue.Checking {
 		c.now = nil
 		return
 	}
-	now := Checking{Delivery: f.DeliveryID, Iteration: f.Iteration, Check: f.Check}
-	if f.Claim != nil {
-		now.Since = f.Claim.Since.UTC()
+	now := Checking{Delivery: g.Delivery, Iteration: g.Iteration, Check: g.Check}
+	if !g.Claimed.IsZero() {
+		now.Since = g.Claimed.UTC()
 	}
 	if c.now == nil || *c.now != now {
 		c.now = &now

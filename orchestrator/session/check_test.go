@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"os"
@@ -12,6 +11,8 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
 // held runs do under the hook lock.
@@ -66,63 +67,48 @@ func TestASessionBeginsWithAnIteration(t *testing.T) {
 	}
 }
 
-// TestACheckIsReportedUntilItsVerdict, whatever the session's record says; the session
-// leaves its entry to it.
+// TestACheckIsReportedUntilItsVerdict: the session leaves its entry to it.
 func TestACheckIsReportedUntilItsVerdict(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "mend it")
-	path := filepath.Join(l.home, "inbox.jsonl")
 	var c checkMeter
-	var f *inbox.InFlight
-	look := func() *Checking {
-		c.look(l.queue, path, "S")
+	e := queue.Entry{Delivery: "d", State: queue.Queued, Proving: queue.Proving{Checked: true}}
+	look := func(step func(queue.Entry) (queue.Entry, error)) *Checking {
+		t.Helper()
+		var err error
+		if e, err = step(e); err != nil {
+			t.Fatal(err)
+		}
+		c.look(&queue.Given{Entry: e})
 		return c.now
 	}
-	l.held(func(q *inbox.Held) error {
-		e, err := q.Next()
-		if err == nil {
-			f, err = q.Offer(e, inbox.Offering{Session: "S", Checked: true})
-		}
-		return err
-	})
-	if got := look(); got != nil {
+	now := time.Now()
+	claim := func(e queue.Entry) (queue.Entry, error) { return e.Claim(now) }
+	again := func(e queue.Entry) (queue.Entry, error) { return e, nil }
+	if got := look(func(e queue.Entry) (queue.Entry, error) { return e.Offer(queue.Handover{Session: "S"}) }); got != nil {
 		t.Errorf("%+v", got)
 	}
-	l.held(func(q *inbox.Held) (err error) { f, err = q.Check(inbox.Acknowledgement{}); return err })
-	first := look()
-	if first == nil || *first != (Checking{f.DeliveryID, 1, 1, first.Since}) || !first.Since.Equal(f.Claim.Since) || look() != first {
+	first := look(claim)
+	if first == nil || *first != (Checking{"d", 1, 1, now.UTC()}) || look(again) != first {
 		t.Fatalf("%+v", first)
 	}
-	if c := (&checkMeter{}); c.now != nil {
-		t.Error("another session's")
-	}
-	l.held(func(q *inbox.Held) (err error) { f, err = q.Void(); return err })
-	if got := look(); got != nil {
+	if got := look(func(e queue.Entry) (queue.Entry, error) { return e.VoidCheck(), nil }); got != nil {
 		t.Errorf("%+v is void", got)
 	}
-	l.held(func(q *inbox.Held) (err error) { f, err = q.Check(inbox.Acknowledgement{}); return err })
-	if got := look(); got == nil || got.Check != f.Check || got.Iteration != 1 {
+	if got := look(claim); got == nil || got.Check != e.Check || got.Iteration != 1 {
 		t.Errorf("%+v", got)
 	}
-	before := look()
-	data, err := os.ReadFile(filepath.Join(l.home, inbox.FlightFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	later := f.Claim.Since.Add(time.Hour).Format(time.RFC3339Nano)
-	data = bytes.ReplaceAll(data, []byte(f.Claim.Since.Format(time.RFC3339Nano)), []byte(later))
-	if err := os.WriteFile(filepath.Join(l.home, inbox.FlightFile), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := look(); got == before || got.Check != before.Check {
+	before := look(again)
+	if got := look(func(e queue.Entry) (queue.Entry, error) {
+		e.Claimed = now.Add(time.Hour)
+		return e, nil
+	}); got == before || got.Check != before.Check {
 		t.Errorf("%+v is claimed anew: %+v", before, got)
 	}
-	l.held(func(q *inbox.Held) error {
-		_, err := q.Verdict(inbox.Verdict{Delivery: f.DeliveryID, Check: f.Check})
-		return err
-	})
-	if got := look(); got != nil {
+	if got := look(func(e queue.Entry) (queue.Entry, error) { return e.Judge(queue.Verdict{Check: e.Check}, now) }); got != nil {
 		t.Errorf("%+v has its verdict", got)
+	}
+	if c.look(nil); c.now != nil {
+		t.Errorf("%+v of nothing", c.now)
 	}
 }
 
@@ -143,16 +129,11 @@ func TestTasksThatNeverEndAreLeftToTheCheck(t *testing.T) {
 				}
 				return err
 			})
-			s := &shim{spec: Spec{Session: "S"}}
-			l.held(func(q *inbox.Held) error {
-				r := &hook.Record{Terms: hook.Terms{Session: "S"}}
-				r.LastReply, r.BackgroundTasks = "it runs", []string{"shell: make"}
-				f, err := q.InFlight()
-				if err != nil {
-					return err
-				}
-				return s.acknowledge(hook.NewLive(r, l.home, "", l.place()).Under(q), f)
-			})
+			r := &hook.Record{Terms: hook.Terms{Session: "S"}}
+			r.LastReply, r.BackgroundTasks = "it runs", []string{"shell: make"}
+			s := &shim{spec: Spec{Session: "S"}, live: l.live(r), log: slog.New(slog.DiscardHandler)}
+			s.heeds(t.Context()) // as at the start
+			s.abandon(t.Context())
 			f, err := l.queue.Peek()
 			if err != nil || checked != (f != nil && f.State == inbox.Checking && f.Claim.Reply == "it runs" && f.Claim.Abandoned[0] == "shell: make") {
 				t.Errorf("in flight %+v, %v", f, err)
@@ -182,20 +163,23 @@ func TestACheckThatPassesWhileNoHookWaitsIsCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, "mend it", "next")
-			s := &shim{spec: Spec{Session: "S", Home: l.home}, queue: l.queue, log: slog.New(slog.DiscardHandler)}
-			s.live = hook.NewLive(&hook.Record{Terms: hook.Terms{Session: "S"}, Phase: hook.Checking}, l.home, "", l.place())
+			s := &shim{spec: Spec{Session: "S", Home: l.home}, log: slog.New(slog.DiscardHandler)}
+			s.live = l.live(&hook.Record{Terms: hook.Terms{Session: "S"}, Phase: hook.Checking})
+			err := s.hold(t.Context(), true, func(session *hook.Session) error {
+				_, err := request(t.Context(), session, wire.Step{Do: wire.Offer, To: queue.Handover{Session: "S"}, Checked: true})
+				g := session.Own()
+				if err != nil || g == nil {
+					return errors.Join(err, errEmpty)
+				}
+				session.Works(g)
+				_, err = request(t.Context(), session, session.Finishes(g, queue.Reply{Session: "S"}))
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 			l.held(func(q *inbox.Held) error {
-				e, err := q.Next()
-				if err == nil {
-					session := s.live.Under(q)
-					_, err = session.Offer(e, inbox.Offering{Session: "S", Checked: true})
-					err = errors.Join(err, session.Save())
-					s.reload()
-				}
-				var f *inbox.InFlight
-				if err == nil {
-					f, err = q.Check(inbox.Acknowledgement{Session: "S"})
-				}
+				f, err := q.InFlight()
 				if err == nil && c.verdict.Check == 0 {
 					c.verdict.Delivery, c.verdict.Check = f.DeliveryID, f.Check
 					_, err = q.Verdict(c.verdict)

@@ -117,7 +117,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.keepTalk(now)
 	s.notePeople(ctx, now)
 	aliveAt := s.meters.life.at(now, s.term.child, s.record)
-	s.meters.check.look(s.queue, s.spec.Inbox, s.spec.Session)
+	s.meters.check.look(s.live.InFlight())
 	s.meters.signs.look(s.live, s.record, now)
 	s.spend(now)
 	s.meters.course.read(s.record, now)
@@ -131,7 +131,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	if what := s.ground.look(now); what != "" {
 		return ending{why: hook.EndLost, loss: s.lost(what)}, true
 	}
-	s.ground.count(s.queue, s.spec.Inbox, &s.seen, s.record.Acknowledged, now)
+	s.ground.count(s.live, &s.seen, s.record.Acknowledged, now)
 	before := spoken(s.record)
 	if by := s.record.CutShort(&s.stops); by != "" {
 		s.takeBack(ctx, by, before)
@@ -206,7 +206,7 @@ type moment struct {
 
 func spoken(r *hook.Record) moment { return moment{r.Events, r.Phase, r.Since.UnixNano()} }
 
-// rule makes a verdict final under the hook lock, unless a hook has spoken since
+// rule makes a verdict final, unless a hook has spoken since
 // the moment that was judged: then the next look decides again.
 func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time) (ending, bool) {
 	changed := false

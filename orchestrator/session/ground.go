@@ -13,7 +13,6 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
-	"heartbeat/hook/inbox"
 )
 
 // ground is what a session depends on: its folders and its lock. If one of them is
@@ -31,9 +30,9 @@ type ground struct {
 
 // countedOf changes when a queue has changed.
 type countedOf struct {
-	inbox, urgent durable.Stamp
-	work          string
-	done          int
+	heard int
+	work  string
+	done  int
 }
 
 // Ground is folders and files as they were when they were recorded.
@@ -57,7 +56,7 @@ type Loss struct {
 	What     string     `json:"what"`
 	Queued   int        `json:"queued"`
 	More     bool       `json:"more,omitempty"` // at least so many
-	IDs      []string   `json:"ids,omitempty"`  // of the first ones, as inbox.Depth names them
+	IDs      []string   `json:"ids,omitempty"`  // of the first ones, as wire.Depth names them
 	InFlight *hook.Work `json:"in_flight,omitempty"`
 }
 
@@ -119,10 +118,8 @@ const (
 	// something may be missing, for example during a rename there and back.
 	groundEvery    = 500 * time.Millisecond
 	GroundPatience = time.Second
-	// countEvery is how often queued entries are counted when the queue changes,
-	// and countBytes how much of it is read.
+	// countEvery is how often queued entries are counted when the queue changes.
 	countEvery = 5 * time.Second
-	countBytes = 1 << 20
 )
 
 // look says what is gone for good, or "".
@@ -184,21 +181,17 @@ func (p place) differs() string {
 	return ""
 }
 
-// count records how much is queued, as long as that can be determined.
-func (g *ground) count(q *inbox.Queue, path string, seen *sight, done int, now time.Time) {
+// count has counted how much is queued, where that may have changed.
+func (g *ground) count(l *hook.Live, seen *sight, done int, now time.Time) {
+	if d := l.Depth(); d != nil {
+		g.census = census{d.Queued, d.More, d.Names}
+	}
 	if !g.counted.IsZero() && now.Sub(g.counted) < countEvery {
 		return
 	}
 	g.counted = now
-	info, err := os.Lstat(path)
-	if err != nil {
-		return
-	}
-	of := countedOf{durable.StampOf(info, nil), durable.StampOf(os.Lstat(inbox.Urgent(path))), seen.entry.work, done}
-	if g.of.inbox.Same(of.inbox) && g.of.urgent.Same(of.urgent) && g.of.work == of.work && g.of.done == of.done {
-		return
-	}
-	if d, err := q.Depth(countBytes); err == nil {
-		g.of, g.census = of, census{d.Entries, d.More, d.Names}
+	if of := (countedOf{l.Heard(), seen.entry.work, done}); g.of != of || l.Depth() == nil {
+		g.of = of
+		l.Count()
 	}
 }

@@ -7,32 +7,27 @@ import (
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
-// lockHooks takes the hook lock. Where it could not be had the last time it does
-// not wait as long again: the session has its limits whoever holds it.
-func (s *shim) lockHooks(ctx context.Context) (*inbox.Held, error) {
-	wait := lockWait
-	if s.shut {
-		wait = lockAgain
-	}
-	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
-	defer cancel()
-	held, err := s.queue.Lock(waiting)
-	s.shut = err != nil
-	return held, err
-}
+// turnWait is how long the shim waits until it may change its session, and askWait how long for
+// what it asks of the queue: the session has its limits whether the scheduler answers or not.
+const (
+	turnWait = 5 * time.Second
+	askWait  = 10 * time.Second
+)
 
-// hold runs act under the hook lock, with what the shim knows of its session by
-// then, and writes the record unless act fails.
-func (s *shim) hold(ctx context.Context, act func(*hook.Session) error) (err error) {
-	held, err := s.lockHooks(ctx)
+// hold runs act while no hook changes the session, with what the shim knows of it by then, and
+// writes the record unless act fails. With asks, act may ask for what becomes of the entry in flight.
+func (s *shim) hold(ctx context.Context, asks bool, act func(*hook.Session) error) (err error) {
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnWait)
+	defer cancel()
+	session, err := s.live.Enter(waiting, asks)
 	if err != nil {
-		return fmt.Errorf("cannot lock the queue: %w", err)
+		return fmt.Errorf("cannot change the session: %w", err)
 	}
-	defer func() { err = errors.Join(err, held.Unlock()) }()
-	session := s.live.Under(held)
+	defer session.Leave()
 	for _, change := range s.owed {
 		change(session.Record)
 	}
@@ -45,13 +40,13 @@ func (s *shim) hold(ctx context.Context, act func(*hook.Session) error) (err err
 	return err
 }
 
-// update changes the session's record under the hook lock. When the lock cannot
-// be had, what is changed holds for the shim all the same, and is saved later.
+// update changes the session's record. When that cannot be done now, what is changed holds for the
+// shim all the same, and is saved later.
 func (s *shim) update(ctx context.Context, change func(*hook.Record)) {
 	saved := false
 	err := errAdrift
 	if !s.adrift {
-		err = s.hold(ctx, func(session *hook.Session) error {
+		err = s.hold(ctx, false, func(session *hook.Session) error {
 			change(session.Record)
 			saved = true
 			return nil
@@ -72,56 +67,40 @@ var errAdrift = errors.New("the ground is gone")
 // errSpoken means that a hook has spoken since the moment that was judged.
 var errSpoken = errors.New("a hook has spoken since")
 
-// dealWith runs act under the hook lock, with the session's entry in flight or
-// nil, unless a hook has spoken since the moment that was judged.
-func (s *shim) dealWith(ctx context.Context, before moment, what string, act func(*hook.Session, *inbox.InFlight) error) {
-	err := s.hold(ctx, func(session *hook.Session) error {
+// dealWith runs act with the session's entry in flight or nil, unless a hook has spoken since the
+// moment that was judged.
+func (s *shim) dealWith(ctx context.Context, before moment, what string, act func(*hook.Session, *queue.Given) error) {
+	err := s.hold(ctx, true, func(session *hook.Session) error {
 		if spoken(session.Record) != before {
 			return errSpoken
 		}
-		f, err := s.own(session)
-		if err != nil {
-			return err
-		}
-		return act(session, f)
+		return act(session, session.Own())
 	})
 	if err != nil && !errors.Is(err, errSpoken) {
 		s.failed.about("cannot "+what, err, time.Now())
 	}
 }
 
-// own returns the entry in flight where it is this session's, or nil.
-func (s *shim) own(session *hook.Session) (*inbox.InFlight, error) {
-	f, err := session.InFlight()
-	if err != nil || f == nil || f.Session != s.spec.Session {
-		return nil, err
-	}
-	return f, nil
+// request asks the scheduler, in the session's place.
+func request(ctx context.Context, session *hook.Session, steps ...wire.Step) (wire.Answer, error) {
+	return session.Ask(context.WithoutCancel(ctx), askWait, steps...)
 }
 
-// acknowledge finishes the session's entry with what its record tells of it. One that
-// has to be checked is left to its check.
-func (s *shim) acknowledge(session *hook.Session, f *inbox.InFlight) error {
-	done := *session.Record.Acknowledges(time.Now())
-	if session.Checks(f) {
-		_, err := session.Check(done)
-		return err
-	}
-	_, err := session.Acknowledge(done)
+// finishEntry ends the session's entry with what its record tells of it. One that has to be checked
+// is left to its check.
+func finishEntry(ctx context.Context, session *hook.Session, g *queue.Given) error {
+	_, err := request(ctx, session, session.Finishes(g, session.Record.Says(time.Now())))
 	return err
 }
 
 // heeds counts the session's entry as done if its check has passed while no hook
 // waited: none will.
 func (s *shim) heeds(ctx context.Context) {
-	if s.adrift || s.record.Work == nil {
+	if s.adrift {
 		return
 	}
-	err := s.hold(ctx, func(session *hook.Session) error {
-		f, err := session.InFlight()
-		if err == nil {
-			session.Heeds(f)
-		}
+	err := s.hold(ctx, true, func(session *hook.Session) error {
+		_, err := request(ctx, session, session.Look())
 		return err
 	})
 	if err != nil {
@@ -133,19 +112,18 @@ func (s *shim) heeds(ctx context.Context) {
 // hook hand over another one. It is false when that entry is done already. Where
 // the wish cannot be kept, who recovers the entry knows of it, too.
 func (s *shim) cancels(ctx context.Context, o Order) bool {
-	err := s.hold(ctx, func(session *hook.Session) error {
-		f, err := s.own(session)
-		if err != nil {
-			return err
-		}
-		switch {
-		case f != nil || o.Cancel.Delivery != "":
-			_, err = session.Cancel(*o.Cancel)
-		case session.Record.Phase == hook.Waiting:
-			err = inbox.ErrNothingInFlight
-		}
-		if err != nil {
-			return err
+	err := s.hold(ctx, true, func(session *hook.Session) error {
+		switch g := session.Own(); {
+		case g != nil && g.Delivery == o.Cancel.Delivery:
+			as := queue.CancelForGood
+			if o.Cancel.Again {
+				as = queue.CancelAgain
+			}
+			if _, err := request(ctx, session, wire.Step{Do: wire.Cancel, At: wire.RefOf(&g.Entry), As: as}); err != nil {
+				return err
+			}
+		case g != nil || o.Cancel.Delivery != "" || session.Record.Phase == hook.Waiting:
+			return errDone
 		}
 		now := time.Now()
 		session.Record.End(o.finishes(), o.Finish, now)
@@ -153,7 +131,7 @@ func (s *shim) cancels(ctx context.Context, o Order) bool {
 		session.Record.Enter(hook.Ending, now)
 		return nil
 	})
-	if errors.Is(err, inbox.ErrNothingInFlight) {
+	if errors.Is(err, errDone) || errors.Is(err, queue.ErrStale) {
 		return false
 	}
 	if err != nil {
@@ -162,20 +140,20 @@ func (s *shim) cancels(ctx context.Context, o Order) bool {
 	return true
 }
 
+// errDone means that what was to be cancelled is not in flight any more.
+var errDone = errors.New("it is not in flight any more")
+
 // abandon finishes the entry whose background tasks did not end in time.
 func (s *shim) abandon(ctx context.Context) {
 	if s.adrift {
 		return
 	}
-	err := s.hold(ctx, func(session *hook.Session) error {
-		f, err := s.own(session)
-		if err == nil && (f == nil || f.State != inbox.Background) {
-			err = errors.New("none waits for background tasks")
+	err := s.hold(ctx, true, func(session *hook.Session) error {
+		g := session.Own()
+		if g == nil || g.State != queue.Background {
+			return errors.New("none waits for background tasks")
 		}
-		if err != nil {
-			return err
-		}
-		return s.acknowledge(session, f)
+		return finishEntry(ctx, session, g)
 	})
 	if err != nil {
 		s.log.Warn("cannot acknowledge the entry", "err", err)

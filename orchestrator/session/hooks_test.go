@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/ask"
+	"heartbeat/queue/wire"
 )
 
 // TestTheSocketOfTheHooksComesBack where somebody has removed it, and the end of the session
@@ -18,7 +19,7 @@ func TestTheSocketOfTheHooksComesBack(t *testing.T) {
 	l := newLab(t)
 	log := slog.New(slog.DiscardHandler)
 	s := &shim{spec: Spec{Session: id, StateDir: l.stateDir}, log: log, failed: complaints{log: log}}
-	s.live = hook.NewLive(&hook.Record{}, l.home, "t", l.place())
+	s.live = hook.NewLive(&hook.Record{}, l.home, "t", func(wire.Request) {})
 	if err := s.answer(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/orchestrator/usage"
+	"heartbeat/queue/wire"
 )
 
 // anybody is a person.
@@ -121,34 +122,86 @@ func (l *lab) run(script string, change ...func(*Spec)) *Outcome {
 	for _, c := range change {
 		c(&spec)
 	}
-	line, err := json.Marshal(spec)
+	o, err := l.shim(spec, slog.New(slog.DiscardHandler))
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	// The life pipe stays open.
+	if o == nil {
+		l.t.Fatal("no outcome")
+	}
+	return o
+}
+
+// shim runs a shim to its end. The scheduler lives.
+func (l *lab) shim(spec Spec, log *slog.Logger) (*Outcome, error) {
+	line, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
 	orders, life := io.Pipe()
 	defer life.Close()
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
-	out := &scheduler{lab: l, orders: life}
-	if err := RunShim(ctx, io.MultiReader(bytes.NewReader(append(line, '\n')), orders), out, anybody, slog.New(slog.DiscardHandler)); err != nil {
-		l.t.Fatal(err)
-	}
-	if out.last.Outcome == nil {
-		l.t.Fatalf("no outcome; the last report: %+v", out.last)
-	}
-	return out.last.Outcome
+	out := l.scheduler(life)
+	err = RunShim(ctx, io.MultiReader(bytes.NewReader(append(line, '\n')), orders), out, anybody, log)
+	return out.last.Outcome, err
 }
 
 // scheduler takes a shim's reports, and records what the session costs.
 type scheduler struct {
 	*lab
-	orders io.WriteCloser
-	deaf   bool // it takes nothing
-	mute   bool // it answers nothing
-	full   bool // it cannot record anything
-	last   Report
-	billed []usage.Record // each time that it was told
+	orders  io.WriteCloser
+	deaf    bool // it takes nothing
+	mute    bool // it answers nothing
+	full    bool // it cannot record anything
+	last    Report
+	billed  []usage.Record // each time that it was told
+	asked   *inbox.Requests
+	answers chan Order // in their order
+}
+
+// live is a session with a record, whose requests are carried out.
+func (l *lab) live(r *hook.Record) *hook.Live {
+	requests, over, ended := make(chan wire.Request, 100), make(chan struct{}), make(chan struct{})
+	asked := inbox.RequestsOf(l.place(), r.Session)
+	live := hook.NewLive(r, l.home, "", func(r wire.Request) {
+		select {
+		case requests <- r:
+		case <-over:
+		}
+	})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case r := <-requests:
+				live.Answered(asked.Carry(context.Background(), r))
+			case <-over:
+				return
+			}
+		}
+	}()
+	l.t.Cleanup(func() {
+		close(over)
+		<-ended
+	})
+	return live
+}
+
+// scheduler answers into a shim's orders.
+func (l *lab) scheduler(orders io.WriteCloser) *scheduler {
+	s := &scheduler{lab: l, orders: orders, asked: inbox.RequestsOf(l.place(), id), answers: make(chan Order, 1000)}
+	l.t.Cleanup(func() { close(s.answers) })
+	go func() {
+		for o := range s.answers {
+			order, err := json.Marshal(o)
+			if err != nil {
+				l.t.Error(err)
+			}
+			_, _ = orders.Write(append(order, '\n')) // it may have gone
+		}
+	}()
+	return s
 }
 
 // Write takes a report.
@@ -159,6 +212,9 @@ func (s *scheduler) Write(line []byte) (int, error) {
 	}
 	s.billed = append(s.billed, r.Bill...)
 	switch {
+	case r.Ask != nil:
+		answer := s.asked.Carry(context.Background(), *r.Ask)
+		s.answers <- Order{Answer: &answer}
 	case r.Bill == nil:
 		s.last = r
 	case s.deaf:
@@ -169,12 +225,8 @@ func (s *scheduler) Write(line []byte) (int, error) {
 		} else if err := Bill(s.t.Context(), s.store(), r.Bill...); err != nil {
 			s.t.Error(err)
 		}
-		order, err := json.Marshal(Order{Billed: &answer})
-		if err != nil {
-			s.t.Error(err)
-		}
 		if !s.mute {
-			go func() { _, _ = s.orders.Write(append(order, '\n')) }() // it may have gone
+			s.answers <- Order{Billed: &answer}
 		}
 	}
 	return len(line), nil

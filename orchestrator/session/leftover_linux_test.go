@@ -158,12 +158,9 @@ func TestAStateDirectoryThatFillsUpAfterTheStartDoesNotLoseTheClient(t *testing.
 	if err := os.WriteFile(filepath.Join(home, "inbox.jsonl"), []byte("an entry\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	spec, err := json.Marshal(Spec{
+	spec := Spec{
 		Agent: "a", Session: "s", Token: "0123", Dir: dir, Home: home, Inbox: filepath.Join(home, "inbox.jsonl"),
 		StateDir: stateDir, Command: []string{"/bin/sh", "-c", "sleep 60"}, StartTimeout: 200 * time.Millisecond, Grace: time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	full := false
 	log := slog.New(when{slog.DiscardHandler, func(message string) {
@@ -175,24 +172,9 @@ func TestAStateDirectoryThatFillsUpAfterTheStartDoesNotLoseTheClient(t *testing.
 			}
 		}
 	}})
-	in, orders, err := os.Pipe() // the scheduler lives
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer orders.Close()
-	if _, err := orders.Write(append(spec, '\n')); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	err = RunShim(t.Context(), in, &out, anybody, log)
-	var last Report
-	for lines := json.NewDecoder(&out); lines.More(); {
-		if err := lines.Decode(&last); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !full || last.Outcome == nil || last.Outcome.Why != hook.EndStartTimeout {
-		t.Errorf("filled up: %t; %v; ended as %+v, want %s of a client that ran", full, err, last.Outcome, hook.EndStartTimeout)
+	o, err := (&lab{t: t, dir: dir, home: home, stateDir: stateDir}).shim(spec, log)
+	if !full || o == nil || o.Why != hook.EndStartTimeout {
+		t.Errorf("filled up: %t; %v; ended as %+v, want %s of a client that ran", full, err, o, hook.EndStartTimeout)
 	}
 }
 
@@ -205,21 +187,13 @@ func TestASessionThatCannotBeginSaysWhy(t *testing.T) {
 	if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(filepath.Join(home, "inbox.jsonl"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	spec, err := json.Marshal(Spec{
+	spec := Spec{
 		Agent: "a", Session: "s", Token: "4567", Dir: dir, Home: home, Inbox: filepath.Join(home, "inbox.jsonl"),
 		StateDir: filepath.Join(dir, "state"), Command: []string{"/bin/true"}, Grace: time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	err = RunShim(t.Context(), bytes.NewReader(append(spec, '\n')), &out, anybody, slog.New(slog.DiscardHandler))
-	var last Report
-	if err := errors.Join(err, json.Unmarshal(out.Bytes(), &last)); err != nil {
-		t.Fatalf("%v; it said %q", err, out.String())
-	}
-	if last.Outcome == nil || last.Outcome.Detail == "" || last.Outcome.NoRoom {
-		t.Errorf("the report: %+v", last)
+	o, err := (&lab{t: t, dir: dir, home: home, stateDir: spec.StateDir}).shim(spec, slog.New(slog.DiscardHandler))
+	if err != nil || o == nil || o.Detail == "" || o.NoRoom {
+		t.Errorf("%v, ended as %+v", err, o)
 	}
 	if full := neverRan(fmt.Errorf("x: %w", &os.PathError{Err: syscall.ENOSPC})); !full.NoRoom {
 		t.Errorf("a full disk: %+v", full)
@@ -235,21 +209,13 @@ func TestAClientThatCannotStartOnATextSaysWhy(t *testing.T) {
 	if err := os.WriteFile(inboxPath, []byte("an entry\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	spec, err := json.Marshal(Spec{
+	spec := Spec{
 		Agent: "a", Session: "s", Token: "89ab", Dir: dir, Home: dir, Inbox: inboxPath, StateDir: filepath.Join(dir, "state"),
 		Command: []string{filepath.Join(dir, "no-such-client")}, KickoffText: "Read CLAUDE.md", Grace: time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	err = RunShim(t.Context(), bytes.NewReader(append(spec, '\n')), &out, anybody, slog.New(slog.DiscardHandler))
-	var last Report
-	if decodeErr := json.NewDecoder(&out).Decode(&last); decodeErr != nil || err != nil {
-		t.Fatalf("%v, %v", err, decodeErr)
-	}
-	if o := last.Outcome; o == nil || o.Why != hook.EndExited || o.ExitCode != 127 || !strings.Contains(o.Detail, "no-such-client") {
-		t.Errorf("ended as %+v", o)
+	o, err := (&lab{t: t, dir: dir, home: dir, stateDir: spec.StateDir}).shim(spec, slog.New(slog.DiscardHandler))
+	if err != nil || o == nil || o.Why != hook.EndExited || o.ExitCode != 127 || !strings.Contains(o.Detail, "no-such-client") {
+		t.Errorf("%v, ended as %+v", err, o)
 	}
 }
 

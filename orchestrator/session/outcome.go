@@ -9,7 +9,6 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
-	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 )
 
@@ -31,9 +30,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, last picture) *Outcome {
 	if r.Work != nil {
 		o.Delivery = r.Work.DeliveryID
 	}
-	if f, err := s.queue.Peek(); err == nil && f != nil {
-		o.Unproved = f.State == inbox.Checking || f.State == inbox.Unproven
-	}
+	o.Unproved = s.live.IsUnproved()
 	if e.exited {
 		s.exits(o, exit)
 	}

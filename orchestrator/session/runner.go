@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,6 +95,9 @@ func (l *shimSession) Order(o Order) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if n := len(l.orders); n > 0 && o == (Order{Queued: true}) && bytes.Equal(l.orders[n-1], append(line, '\n')) {
+		return // it says so already
+	}
 	if len(l.orders) == mostOrders {
 		l.log.Warn("a session takes no orders: one was dropped")
 		return

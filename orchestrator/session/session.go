@@ -18,9 +18,9 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/client"
-	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/usage"
 	"heartbeat/ptyrun"
+	"heartbeat/queue/wire"
 )
 
 // Spec is everything a shim needs to run one session. It arrives as one JSON line
@@ -145,6 +145,8 @@ type Report struct {
 	// Bill, if not nil, are records to write of what the session has cost: such a report says
 	// nothing else. Those that were not answered are in the next one again.
 	Bill []usage.Record `json:"bill,omitempty"`
+	// Ask, if not nil, is what the session asks of its queue: such a report says nothing else.
+	Ask *wire.Request `json:"ask,omitempty"`
 	// Outcome is set in the last report only.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
@@ -237,7 +239,7 @@ type Order struct {
 	Finish string `json:"finish,omitempty"`
 	// Cancel ends the session like Stop, unless its entry in flight is another one:
 	// then that one was done, and the session goes on.
-	Cancel *inbox.Cancellation `json:"cancel,omitempty"`
+	Cancel *Cancel `json:"cancel,omitempty"`
 	// HandBack says that the person who has typed is done.
 	HandBack bool `json:"hand_back,omitempty"`
 	// Shutdown says that the scheduler itself is ending.
@@ -246,6 +248,21 @@ type Order struct {
 	Granted *Granted `json:"granted,omitempty"`
 	// Billed, if not nil, answers a bill: such an order says nothing else.
 	Billed *Billed `json:"billed,omitempty"`
+	// Answer, if not nil, answers what the session has asked of its queue: such an order says
+	// nothing else.
+	Answer *wire.Answer `json:"answer,omitempty"`
+	// Queued says that the agent's queue has changed, Moved that its entry in flight may have been
+	// moved, by a verdict: such orders say nothing else.
+	Queued bool `json:"queued,omitempty"`
+	Moved  bool `json:"moved,omitempty"`
+}
+
+// Cancel is a person's wish that an entry in flight is not worked on any more.
+type Cancel struct {
+	// Delivery is its delivery id; any other entry is left alone. "": the turn has none.
+	Delivery string `json:"delivery"`
+	// Again has it queued once more, at the end of the queue and as if it were new.
+	Again bool `json:"again,omitempty"`
 }
 
 // finishes returns how a session ends that was told to finish.

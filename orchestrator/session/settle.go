@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
 // If other Stop hooks run beside ours, a turn that we let end may continue. The
@@ -20,14 +21,20 @@ func (s *shim) stopped() bool {
 // settled finishes the entry whose turn is over, and decides what follows,
 // unless a hook has spoken since the moment that was judged.
 func (s *shim) settled(ctx context.Context, before moment) {
-	s.dealWith(ctx, before, "acknowledge the entry", func(session *hook.Session, f *inbox.InFlight) error {
-		if f != nil && f.DeliveryID == session.Record.Settles {
-			if err := s.acknowledge(session, f); err != nil {
-				return err
-			}
+	s.dealWith(ctx, before, "acknowledge the entry", func(session *hook.Session, g *queue.Given) error {
+		look := session.Look()
+		look.Next = true
+		steps := []wire.Step{look}
+		if g != nil && g.Delivery == session.Record.Settles {
+			steps = []wire.Step{session.Finishes(g, session.Record.Says(time.Now())), look}
 		}
-		d, err := session.Depth(countBytes)
-		afterSettling(session.Record, err != nil || d.Entries > 0, time.Now())
+		answer, err := request(ctx, session, steps...)
+		if err != nil && answer.Steps < len(steps)-1 {
+			return err
+		}
+		if spoken(session.Record) == before {
+			afterSettling(session.Record, err != nil || answer.Queued, time.Now())
+		}
 		return nil
 	})
 }
@@ -54,11 +61,12 @@ func afterSettling(r *hook.Record, queued bool, now time.Time) {
 // stopped the client: the client is idle. That hook is remembered, so that from now
 // on a session takes one entry.
 func (s *shim) takeBack(ctx context.Context, by string, before moment) {
-	s.dealWith(ctx, before, "take the entry back", func(session *hook.Session, f *inbox.InFlight) error {
-		if f != nil && f.State == inbox.Offered && f.Via == inbox.ViaStop {
-			if err := session.Withdraw(); err != nil {
+	s.dealWith(ctx, before, "take the entry back", func(session *hook.Session, g *queue.Given) error {
+		if g != nil && g.State == queue.Offered && g.Handover.Via == queue.ViaStop {
+			if _, err := request(ctx, session, wire.Step{Do: wire.Withdraw, At: wire.RefOf(&g.Entry)}); err != nil {
 				return err
 			}
+			session.Rests()
 		}
 		now, r := time.Now(), session.Record
 		r.AddGates([]string{by})

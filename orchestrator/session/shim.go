@@ -9,26 +9,29 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"heartbeat/hook"
 	"heartbeat/hook/client"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 	"heartbeat/ptyrun/attach"
+	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
-// lockWait is how long the shim waits for the hook lock, and for the session lock:
-// hooks probe it, and a shim whose scheduler was killed holds it until its session
-// is gone, which takes the grace longer.
+// lockWait is how long the shim waits for the session lock: others probe it, and a shim whose
+// scheduler was killed holds it until its session is gone, which takes the grace longer.
 const lockWait = 5 * time.Second
 
-// lockAgain is how long it waits for the hook lock after it failed to get it.
-const lockAgain = 100 * time.Millisecond
+// sessionLock is the lock beside the inbox that a live session's shim holds.
+const sessionLock = ".session-lock"
 
-// maxOrder limits an Order's line: of an answer to a wish, what that holds of a prompt.
-const maxOrder = 16 << 20
+// maxOrder limits an Order's line: a prompt of 10 MiB may take six times as much as JSON.
+const maxOrder = 64 << 20
 
 // maxSpec limits the Spec's line: an environment is at most 2 MiB (execve(2)).
 const maxSpec = 8 << 20
@@ -48,11 +51,12 @@ func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, person func
 		spec:   spec,
 		person: func(pid int) error { return person(pid, spec.StateDir) },
 		log:    log.With("agent", spec.Agent, "session", spec.Session),
-		out:    json.NewEncoder(stdout),
-		orders: make(chan Order, 8),
+		out:    &outlet{enc: json.NewEncoder(stdout)},
+		orders: make(chan Order, 64),
 		wishes: newWishes(),
 		bill:   bill{written: make(chan Billed, 1)},
 	}
+	s.live = hook.NewLive(s.newRecord(time.Now()), spec.Home, spec.Token, s.out.ask)
 	go s.readOrders(in)
 	outcome, err := s.run(ctx)
 	if err != nil {
@@ -95,30 +99,27 @@ type shim struct {
 	spec   Spec
 	person func(pid int) error
 	log    *slog.Logger
-	out    *json.Encoder
+	out    *outlet
 	orders chan Order // closed when the orchestrator is gone
 
-	queue *inbox.Queue
-	term  terminal
+	term terminal
 
 	deaf deaf // to our hooks
 	// wasHooked is true if our hooks were in the agent's settings at the start.
-	wasHooked bool
-	stops     handover.Stops // how far they were read
-	live      *hook.Live
-	hooks     hooks
-	record    *hook.Record         // of live, with what is owed; it is replaced, not changed
-	saved     *hook.Record         // of live, as it was taken last
-	owed      []func(*hook.Record) // changes that could not be saved yet
-	mended    time.Time            // when it was last tried to
-	unshown   bool                 // session.json was not as it should be then
-	seen      sight                // since when things are as they are
-	asked     time.Time            // when it was asked to yield; zero: it was not
-	people    people               // those who have joined
-	ground    ground               // what the session depends on
-	adrift    bool                 // the ground is gone: nothing is written there
-	// shut is true while the last attempt to get the hook lock failed.
-	shut       bool
+	wasHooked  bool
+	stops      handover.Stops // how far they were read
+	live       *hook.Live
+	hooks      hooks
+	record     *hook.Record         // of live, with what is owed; it is replaced, not changed
+	saved      *hook.Record         // of live, as it was taken last
+	owed       []func(*hook.Record) // changes that could not be saved yet
+	mended     time.Time            // when it was last tried to
+	unshown    bool                 // session.json was not as it should be then
+	seen       sight                // since when things are as they are
+	asked      time.Time            // when it was asked to yield; zero: it was not
+	people     people               // those who have joined
+	ground     ground               // what the session depends on
+	adrift     bool                 // the ground is gone: nothing is written there
 	failed     complaints
 	lastAnswer hook.Answered // that was reported
 	bill       bill          // what the session costs
@@ -152,6 +153,7 @@ type meters struct {
 // died, and closes the channel.
 func (s *shim) readOrders(in *bufio.Reader) {
 	defer close(s.orders)
+	defer s.live.Unanswered()
 	for {
 		line, err := readLine(in, maxOrder)
 		if err != nil {
@@ -164,6 +166,12 @@ func (s *shim) readOrders(in *bufio.Reader) {
 			s.wishes.granted(*o.Granted)
 		case o.Billed != nil:
 			s.bill.answered(*o.Billed)
+		case o.Answer != nil:
+			s.live.Answered(*o.Answer)
+		case o.Moved:
+			s.live.Moved()
+		case o.Queued:
+			s.live.Queued()
 		default:
 			s.orders <- o
 		}
@@ -174,26 +182,25 @@ func (s *shim) readOrders(in *bufio.Reader) {
 func (s *shim) run(ctx context.Context) (*Outcome, error) {
 	waiting, cancel := context.WithTimeout(ctx, lockWait+s.spec.Grace)
 	defer cancel()
-	var err error
-	s.queue, err = inbox.Open(s.place())
+	beside, err := durable.OpenBelow(s.spec.Dir, filepath.Dir(s.spec.Inbox))
 	if err != nil {
 		return nil, err
 	}
-	defer s.queue.Close()
-	unlock, err := s.queue.LockSession(waiting)
+	defer beside.Close()
+	unlock, err := flock.LockIn(waiting, beside, sessionLock)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start a session in %q: another one holds it: %w", s.spec.Dir, err)
 	}
 	defer unlock()
 	s.failed.log = s.log
 	s.sweepFormer(ctx)
-	s.ground.Ground, err = StandOn(append(Grounds(s.spec.Dir, s.spec.Home, s.spec.Inbox), inbox.Beside(s.spec.Inbox, inbox.SessionLock))...)
+	s.ground.Ground, err = StandOn(append(Grounds(s.spec.Dir, s.spec.Home, s.spec.Inbox), filepath.Join(filepath.Dir(s.spec.Inbox), sessionLock))...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start a session in %q: %w", s.spec.Dir, err)
 	}
 
 	prompt, err := s.prepare(ctx)
-	if errors.Is(err, inbox.ErrEmpty) {
+	if errors.Is(err, errEmpty) {
 		return &Outcome{Why: hook.EndDrained, Detail: "nothing was queued any more"}, nil
 	}
 	if err != nil {
@@ -206,16 +213,8 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 	return s.finish(ctx, why), nil
 }
 
-// place is where the session's queue is.
-func (s *shim) place() inbox.Place {
-	return inbox.Place{Inbox: s.spec.Inbox, Home: s.spec.Home, Dir: s.spec.Dir, MaxEntry: s.spec.Policy.MaxEntry}
-}
-
 // lastTold is what the client has told our status line last, or nil.
 func (s *shim) lastTold() *client.StatusLine {
-	if s.live == nil {
-		return nil
-	}
 	line, _ := s.live.Told()
 	return line
 }
@@ -233,116 +232,127 @@ func (s *shim) sweepFormer(ctx context.Context) {
 	}
 }
 
-// prepare writes the session's record and offers the first entry. It returns the
-// prompt argument.
-func (s *shim) prepare(ctx context.Context) (string, error) {
-	held, err := s.lockHooks(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer held.Unlock()
-	f, err := held.InFlight()
-	if err != nil {
-		return "", err
-	}
-	s.live = hook.NewLive(s.newRecord(time.Now()), s.spec.Home, s.spec.Token, s.place())
+// errEmpty means that nothing is queued.
+var errEmpty = errors.New("nothing is queued")
+
+// prepare writes the session's record and has the first entry handed over. It returns the prompt
+// argument.
+func (s *shim) prepare(ctx context.Context) (prompt string, err error) {
 	s.live.Grant = s.wishes.grant
 	if s.spec.Resume != "" {
 		s.stops.Path, s.stops.Offset = s.conversation(s.spec.Resume)
 		s.meters.course.Path, s.meters.course.Offset = s.stops.Path, s.stops.Offset
 	}
-	session := s.live.Under(held)
-	prompt, err := s.begin(session, f)
+	err = s.hold(ctx, true, func(session *hook.Session) error {
+		if prompt, err = s.begin(ctx, session); err != nil {
+			return err
+		}
+		if err := session.Save(); err != nil {
+			return errors.Join(err, withdraw(ctx, session))
+		}
+		return nil
+	})
 	if err != nil {
 		return "", err
-	}
-	err = session.Save()
-	s.reload()
-	if err != nil {
-		return "", errors.Join(err, withdraw(session))
 	}
 	s.keepTalk(time.Now())
 	return prompt, nil
 }
 
 // begin gives the session what it begins with, and returns the prompt argument.
-func (s *shim) begin(session *hook.Session, f *inbox.InFlight) (string, error) {
+func (s *shim) begin(ctx context.Context, session *hook.Session) (string, error) {
+	look := session.Look()
+	look.Next = true
+	answer, err := request(ctx, session, look)
+	g := session.InFlight()
 	switch {
-	case f == nil:
-	case f.State == inbox.Unproven:
-		return s.iterate(session, f)
-	case f.DeliveryID == s.spec.GoOn:
-		return handover.GoOnPrompt, s.goOn(session)
-	default:
-		return "", fmt.Errorf("cannot start a session in %q: entry %s is in flight and was not recovered", s.spec.Dir, f.DeliveryID)
-	}
-	entry, err := session.Next()
-	if err != nil {
+	case err != nil && g == nil:
 		return "", err
+	case g == nil:
+	case g.State == queue.Unproven:
+		return s.iterate(ctx, session, g)
+	case g.Delivery == s.spec.GoOn:
+		return handover.GoOnPrompt, s.goOn(ctx, session, g)
+	default:
+		return "", fmt.Errorf("cannot start a session in %q: entry %s is in flight and was not recovered", s.spec.Dir, g.Delivery)
 	}
-	if s.spec.KickoffText != "" {
+	switch {
+	case !answer.Queued:
+		return "", errEmpty
+	case s.spec.KickoffText != "":
 		return s.spec.KickoffText, nil
 	}
-	return s.offerFirst(session, entry)
+	return s.offerFirst(ctx, session)
 }
 
 // goOn takes over the entry in flight in which another session was interrupted.
-func (s *shim) goOn(session *hook.Session) error {
-	o := inbox.Offering{Session: s.spec.Session}
-	o.Transcript, o.TranscriptOffset = s.conversation(s.spec.Resume)
-	_, err := session.Rebind(s.spec.GoOn, o)
+func (s *shim) goOn(ctx context.Context, session *hook.Session, g *queue.Given) error {
+	to := queue.Handover{Session: s.spec.Session, Via: queue.ViaResume, At: time.Now()}
+	to.Transcript, to.Offset = s.conversation(s.spec.Resume)
+	_, err := request(ctx, session, wire.Step{Do: wire.Rebind, At: wire.RefOf(&g.Entry), To: to})
+	if g = session.Own(); g != nil {
+		session.Works(g)
+	}
 	return err
 }
 
 // withdraw takes back the offer that the session was to start with: an entry that
 // it was to continue stays in flight.
-func withdraw(session *hook.Session) error {
-	if f, err := session.Peek(); err == nil && f != nil && (f.Via == inbox.ViaResume || f.State == inbox.Unproven) {
+func withdraw(ctx context.Context, session *hook.Session) error {
+	g := session.Own()
+	if g == nil || g.Handover.Via == queue.ViaResume || g.State == queue.Unproven {
 		return nil
 	}
-	err := session.Withdraw()
-	if errors.Is(err, inbox.ErrNothingInFlight) {
-		return nil
+	_, err := request(ctx, session, wire.Step{Do: wire.Withdraw, At: wire.RefOf(&g.Entry)})
+	if err == nil {
+		session.Rests()
 	}
 	return err
 }
 
-// offerFirst offers the first entry with the prompt argument, if it fits.
-func (s *shim) offerFirst(session *hook.Session, entry *inbox.Entry) (string, error) {
-	if !client.Claude.Carries(entry.Prompt) {
-		return laterText, nil
-	}
-	flight, err := session.Offer(entry, s.atStart())
-	if err != nil {
+// offerFirst has the first entry handed over with the prompt argument, if it fits.
+func (s *shim) offerFirst(ctx context.Context, session *hook.Session) (string, error) {
+	if _, err := request(ctx, session, wire.Step{Do: wire.Offer, To: s.atStart(), Checked: s.spec.Policy.Checked}); err != nil {
 		return "", err
 	}
-	return handover.KickoffPrompt(handover.PromptFor(flight.Given())), nil
+	g := session.Own()
+	if g == nil {
+		return "", errEmpty
+	}
+	if !client.Claude.Carries(g.Prompt) {
+		return laterText, withdraw(ctx, session)
+	}
+	session.Works(g)
+	return handover.KickoffPrompt(handover.PromptFor(g)), nil
 }
 
-// iterate offers the entry in flight, whose check has not passed, with the prompt
-// argument, if it fits. Otherwise the first Stop hands it over.
-func (s *shim) iterate(session *hook.Session, f *inbox.InFlight) (string, error) {
+// iterate has the entry in flight, whose check has not passed, handed over with the prompt argument,
+// if it fits. Otherwise the first Stop hands it over.
+func (s *shim) iterate(ctx context.Context, session *hook.Session, g *queue.Given) (string, error) {
 	if s.spec.KickoffText != "" {
 		return s.spec.KickoffText, nil
 	}
-	if !handover.FitsArgument(f.Given()) {
+	if !handover.FitsArgument(g) {
 		return laterText, nil
 	}
-	_, flight, err := session.Reoffer(s.atStart())
-	if err != nil {
+	if _, err := request(ctx, session, wire.Step{Do: wire.Again, At: wire.RefOf(&g.Entry), To: s.atStart(), Checked: s.spec.Policy.Checked}); err != nil {
 		return "", err
 	}
-	return handover.KickoffPrompt(handover.PromptFor(flight.Given())), nil
+	if g = session.Own(); g == nil {
+		return "", errors.New("its entry is not in flight any more")
+	}
+	session.Works(g)
+	return handover.KickoffPrompt(handover.PromptFor(g)), nil
 }
 
-// atStart is how an entry is offered with the prompt argument.
-func (s *shim) atStart() inbox.Offering {
-	offering := inbox.Offering{Via: inbox.ViaKickoff, Session: s.spec.Session}
+// atStart is how an entry is handed over with the prompt argument.
+func (s *shim) atStart() queue.Handover {
+	to := queue.Handover{Via: queue.ViaKickoff, Session: s.spec.Session, At: time.Now()}
 	if s.spec.Resume != "" {
 		// What it contains already is no sign of what follows.
-		offering.Transcript, offering.TranscriptOffset = s.conversation(s.spec.Resume)
+		to.Transcript, to.Offset = s.conversation(s.spec.Resume)
 	}
-	return offering
+	return to
 }
 
 func (s *shim) newRecord(now time.Time) *hook.Record {
@@ -356,16 +366,12 @@ func (s *shim) newRecord(now time.Time) *hook.Record {
 
 // notStarted takes the offer back: the client never ran.
 func (s *shim) notStarted(ctx context.Context, cause error) (*Outcome, error) {
-	held, err := s.lockHooks(ctx)
-	if err != nil {
-		return nil, errors.Join(cause, err)
-	}
-	defer held.Unlock()
-	session := s.live.Under(held)
-	err = withdraw(session)
-	session.Record.End(hook.EndExited, cause.Error(), time.Now())
-	session.Record.Phase, session.Record.EndedAt, session.Record.ExitCode = hook.Ended, time.Now(), 127
-	err = errors.Join(err, session.Save(), s.dropLeftover())
+	err := s.hold(ctx, true, func(session *hook.Session) error {
+		err := withdraw(ctx, session)
+		session.Record.End(hook.EndExited, cause.Error(), time.Now())
+		session.Record.Phase, session.Record.EndedAt, session.Record.ExitCode = hook.Ended, time.Now(), 127
+		return errors.Join(err, session.Save(), s.dropLeftover())
+	})
 	return neverRan(cause), err
 }
 

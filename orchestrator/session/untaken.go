@@ -3,7 +3,6 @@ package session
 import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 	"heartbeat/queue"
 )
@@ -26,16 +25,16 @@ func (s *shim) untaken(exit ptyrun.Exit) bool {
 	if exit.Signal != "" && exit.Signal != "SIGTERM" {
 		return false
 	}
-	f, err := s.queue.Peek()
-	if err != nil || f == nil || f.Session != s.spec.Session || f.State != inbox.Offered || f.Via != inbox.ViaKickoff {
+	g := s.live.InFlight()
+	if g == nil || g.State != queue.Offered || g.Handover.Via != queue.ViaKickoff {
 		return false
 	}
-	if f.Transcript == "" {
+	if g.Handover.Transcript == "" {
 		path, err := handover.FindTranscript(client.Claude.ConfigDir(client.In(s.spec.Env)), s.spec.Session)
 		if err != nil || path == "" {
 			return err == nil
 		}
-		f.Transcript = path
+		g.Handover.Transcript = path
 	}
-	return handover.Arrived(f.Given()) == queue.Unseen
+	return handover.Arrived(g) == queue.Unseen
 }

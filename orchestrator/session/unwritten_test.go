@@ -102,7 +102,7 @@ func TestTurnsAreUnseenWhoeverCountsThem(t *testing.T) {
 		}
 		var err error
 		if killed {
-			err = errors.Join(s.keepLeftover(), hook.NewLive(s.record, l.home, "", l.place()).Under(nil).Save())
+			err = errors.Join(s.keepLeftover(), l.live(s.record).ShowAgain())
 			for range 2 {
 				_, swept := l.sweep()
 				err = errors.Join(err, swept)

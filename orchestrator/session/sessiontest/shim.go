@@ -38,7 +38,7 @@ func (s Shim) Env() []string {
 }
 
 // Begin begins the session, which hands over what is queued and then lets the client stop.
-func (s Shim) Begin(ctx context.Context) error {
+func (s Shim) Begin(context.Context) error {
 	now := time.Now()
 	r := &hook.Record{
 		Version: 1,
@@ -50,7 +50,7 @@ func (s Shim) Begin(ctx context.Context) error {
 		},
 		TokenHash: hook.TokenHash(s.Token), StartedAt: now, Phase: hook.Starting, Since: now,
 	}
-	return s.hold(ctx, func(q *inbox.Held) error { return hook.NewLive(r, s.Home, s.Token, inbox.Place{}).Under(q).Save() })
+	return hook.NewLive(r, s.Home, s.Token, nil).ShowAgain()
 }
 
 // CarryFirst offers the entry that is next, or the one that goes on after a check, and

@@ -26,6 +26,7 @@ import (
 	"heartbeat/hook/harden"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/process"
+	"heartbeat/queue/wire"
 )
 
 func main() {
@@ -41,7 +42,15 @@ func main() {
 		os.Exit(1)
 	}
 	record := (*hook.Record)(shown)
-	live := hook.NewLive(record, home, token, inbox.Place{Inbox: record.Inbox, Home: home, Dir: filepath.Dir(home)})
+	var live *hook.Live
+	asked := inbox.RequestsOf(inbox.Place{Inbox: record.Inbox, Home: home, Dir: filepath.Dir(home)}, record.Session)
+	requests := make(chan wire.Request, 100)
+	live = hook.NewLive(record, home, token, func(r wire.Request) { requests <- r })
+	go func() {
+		for r := range requests {
+			live.Answered(asked.Carry(context.Background(), r))
+		}
+	}()
 	c := newCaller(token, os.Stdin)
 	live.Answer(context.Background(), c, func() (hook.Caller, error) {
 		pid, err := strconv.Atoi(os.Getenv("CLAUDE_PID"))
