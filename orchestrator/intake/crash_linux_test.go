@@ -65,8 +65,10 @@ type story struct {
 var stories = []story{
 	{"new mail", func(t *testing.T, _ func(), p Place) {
 		five, _ := line.Encode(line.Envelope{ID: "id-5", Source: "send", Prompt: "five"})
-		add(t, p.Inbox, "four\n"+string(five)+strings.Repeat("l", 2500)+"\n"+`{"heartbeat":1,"id":"x","pro`+"\n"+string(five)+"six")
-	}, []string{"four", "five", strings.Repeat("l", 2500), `{"heartbeat":1,"id":"x","pro`, "six"}},
+		add(t, p.Inbox, "three\nfour\n")
+		syncAll(t, p.Dir) // what follows may not be on the disk when it is taken in
+		add(t, p.Inbox, string(five)+strings.Repeat("l", 2500)+"\n"+`{"heartbeat":1,"id":"x","pro`+"\n"+string(five)+"six")
+	}, []string{"three", "four", "five", strings.Repeat("l", 2500), `{"heartbeat":1,"id":"x","pro`, "six"}},
 	{"a line that is ended, one that is not, and mail beside files that were moved", func(t *testing.T, take func(), p Place) {
 		add(t, p.Inbox, "zero\nnull\n")
 		take()
@@ -77,6 +79,13 @@ var stories = []story{
 		take()
 		add(t, p.Inbox, "ve\n")
 	}, []string{"zero", "null", "one", "two", "four", "three", "five"}},
+	{"what was taken in is removed", func(t *testing.T, take func(), p Place) {
+		add(t, p.Inbox, "one\ntwo\n")
+		take()
+		add(t, p.Inbox, "three\n")
+		take()
+		syncAll(t, p.Dir)
+	}, []string{"one", "two", "three"}},
 	{"the same again", func(t *testing.T, take func(), p Place) {
 		add(t, p.Inbox, "same\nmail\n")
 		take()
@@ -94,6 +103,14 @@ func add(t *testing.T, path, text string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// syncAll has the file system of a folder written to the disk.
+func syncAll(t *testing.T, dir string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "sync", "-f", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 }
 
@@ -287,9 +304,7 @@ func (s story) cut(t *testing.T, kind disk.Kind, template string, call int) bool
 	s.build(t, world)
 	synced := call%2 == 0
 	if synced {
-		if out, err := exec.CommandContext(t.Context(), "sync", "-f", home).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		syncAll(t, home)
 	}
 	o, err := disturbed(world, way{}, call)
 	if err != nil {
