@@ -102,6 +102,16 @@ func (b *box) resolve() error {
 	return nil
 }
 
+// old returns which files are there by which earlier versions knew how far an inbox was done.
+func (b *box) old() (names []string) {
+	for _, name := range []string{".inbox-offset", ".inbox-meta", ".in-flight", ".urgent-offset", ".urgent-meta", ".urgent-in-flight"} {
+		if _, err := b.dir.Stat(name); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // found is a file in the folder taken.
 type found struct {
 	n int64

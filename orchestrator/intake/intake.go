@@ -78,6 +78,9 @@ type Taken struct {
 	// InPlace is why a file that was taken in stays at the inbox's name; nil: none does. If it is
 	// emptied and filled with what it held before, that is not seen.
 	InPlace error
+	// Old are the names of files that stand beside the inbox and say, as those of earlier versions
+	// did, how far it is done. It is not taken in before it is adopted with them, or set aside.
+	Old []string
 	// Notes are sentences for a log: what was filed or removed, and why.
 	Notes []string
 }
@@ -290,6 +293,9 @@ func (t *taking) inbox(ctx context.Context) error {
 		return err
 	case t.done:
 		t.out.More = true
+		return nil
+	}
+	if t.out.Old = t.old(); len(t.out.Old) > 0 {
 		return nil
 	}
 	file, err := t.dir.OpenFile(t.name, os.O_RDONLY)

@@ -141,6 +141,30 @@ func TestAnOldFolderThatIsRestoredIsNewMail(t *testing.T) {
 	r.nothingLeft()
 }
 
+// With a cursor or a record in flight beside it, it is known to be done in part, and not by whom:
+// nothing of it is taken in, and it is told.
+func TestAnOldFolderWithItsCursorIsLeft(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.echo("A\n")
+	r.take()
+	for _, name := range []string{".inbox-offset", ".in-flight"} {
+		if err := os.WriteFile(r.file(name), []byte("2"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.echo("B\nC\n")
+	if got := r.take(); got.Queued != 0 || fmt.Sprint(got.Old) != "[.inbox-offset .in-flight]" {
+		t.Errorf("%+v", got)
+	}
+	r.has("A")
+	if err := errors.Join(os.Remove(r.file(".inbox-offset")), os.Remove(r.file(".in-flight"))); err != nil {
+		t.Fatal(err)
+	}
+	r.take()
+	r.has("A", "B", "C")
+}
+
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
