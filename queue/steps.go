@@ -98,6 +98,19 @@ func (e Entry) Withdraw() (Entry, error) {
 	return e, nil
 }
 
+// PlaceIn records the file in which an entry was handed over, "" for none, and from where on the
+// transcript would show it.
+func (e Entry) PlaceIn(file string, offset int64) (Entry, error) {
+	if e.State != Offered {
+		return e, e.refuse("place", ErrState)
+	}
+	e.Handover.File, e.Handover.Offset = file, offset
+	if file != "" {
+		e.Unread = false // of this file it is not known yet
+	}
+	return e, nil
+}
+
 // Advance records that a session has come to a state with the entry, of those from offered to
 // background. Going back changes nothing. A promptID that is not "" is kept.
 func (e Entry) Advance(to State, promptID string) (Entry, error) {

@@ -24,6 +24,11 @@ func RefOf(e *queue.Entry) Ref { return Ref{e.Agent, e.Delivery, e.Handover.N} }
 // Offer hands over the entry of an agent that is first in its queue. When the transaction is
 // committed, it may be given to the session. The error matches ErrEmpty or ErrInFlight.
 func Offer(c *store.Change, agent string, to queue.Handover) (*queue.Given, error) {
+	return offer(c, agent, to, false)
+}
+
+// offer is Offer for a session whose terms may say that its entries are checked.
+func offer(c *store.Change, agent string, to queue.Handover, checked bool) (*queue.Given, error) {
 	now, err := InFlight(&c.View, agent)
 	if err != nil {
 		return nil, err
@@ -38,16 +43,26 @@ func Offer(c *store.Change, agent string, to queue.Handover) (*queue.Given, erro
 	if e == nil {
 		return nil, fmt.Errorf("cannot hand over an entry of %s: %w", agent, ErrEmpty)
 	}
-	return give(c, *e, func(e queue.Entry) (queue.Entry, error) { return e.Offer(to) })
+	return give(c, *e, func(e queue.Entry) (queue.Entry, error) {
+		e.Checked = e.Checked || checked
+		return e.Offer(to)
+	})
 }
 
 // OfferAgain hands over the entry in flight again: see queue.Entry.OfferAgain.
 func OfferAgain(c *store.Change, at Ref, to queue.Handover) (*queue.Given, error) {
+	return offerAgain(c, at, to, false)
+}
+
+func offerAgain(c *store.Change, at Ref, to queue.Handover, checked bool) (*queue.Given, error) {
 	e, err := at.find(&c.View)
 	if err != nil {
 		return nil, err
 	}
-	return give(c, *e, func(e queue.Entry) (queue.Entry, error) { return e.OfferAgain(to) })
+	return give(c, *e, func(e queue.Entry) (queue.Entry, error) {
+		e.Checked = e.Checked || checked
+		return e.OfferAgain(to)
+	})
 }
 
 func give(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, error)) (*queue.Given, error) {
@@ -55,15 +70,14 @@ func give(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, e
 	if err != nil {
 		return nil, err
 	}
-	if err := move(c, e, after); err != nil {
-		return nil, err
-	}
-	g := &queue.Given{Entry: after}
+	g := &queue.Given{Entry: after} // what cannot be read is not handed over
 	if g.Text, err = TextOf(&c.View, e.Key); err != nil {
 		return nil, err
 	}
-	g.Shown, err = ShownOf(&c.View, e.Key)
-	return g, err
+	if g.Shown, err = ShownOf(&c.View, e.Key); err != nil {
+		return nil, err
+	}
+	return g, move(c, e, after)
 }
 
 // find returns the entry whose present hand-over a Ref names.
@@ -158,7 +172,8 @@ func moveHandover(c *store.Change, before, after queue.Entry) error {
 	if !came.IsInSession() {
 		came = before.State
 	}
-	_, err := c.Do(`UPDATE handovers SET prompt_id = $4, came = $5 WHERE agent = $1 AND seq = $2 AND n = $3`, after.Agent, after.Seq, now.N, now.PromptID, string(came))
+	_, err := c.Do(`UPDATE handovers SET prompt_id = $4, came = $5, file = $6, place = $7 WHERE agent = $1 AND seq = $2 AND n = $3`,
+		after.Agent, after.Seq, now.N, now.PromptID, string(came), now.File, now.Offset)
 	return err
 }
 

@@ -9,6 +9,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"syscall"
 
@@ -69,27 +70,47 @@ type Step struct {
 	Next bool `json:"next,omitempty"`
 }
 
-// Foresee returns what an entry will be after a step, as far as that is certain before it is
-// carried out.
-func (s Step) Foresee(e queue.Entry) queue.Entry {
-	if s.At.Delivery != e.Delivery {
-		return e
-	}
-	after := e
+// On is what a step makes of the entry in flight; it is for the steps that need no more than that
+// entry.
+func (s Step) On(e queue.Entry) (queue.Entry, error) {
 	switch s.Do {
+	case Place:
+		return e.PlaceIn(s.To.File, s.To.Offset)
+	case Withdraw:
+		return e.Withdraw()
 	case Advance:
-		after, _ = e.Advance(s.State, s.PromptID)
+		return e.Advance(s.State, s.PromptID)
 	case GoOn:
-		after, _ = e.GoOn(s.PromptID)
+		return e.GoOn(s.PromptID)
 	case Fail:
-		after, _ = e.Fail(s.Failure)
+		return e.Fail(s.Failure)
 	case Unread:
-		after, _ = e.MarkUnread()
+		return e.MarkUnread()
 	case Void:
-		after = e.VoidCheck()
+		return e.VoidCheck(), nil
+	case Claim:
+		return e.Claim(s.Reply.At)
+	case Acknowledge:
+		return e.Acknowledge(s.Reply.At)
+	case Rebind:
+		return e.Rebind(s.To)
+	case Cancel:
+		return e.MarkCancelled(s.As)
+	case Look, Count, Offer, Again:
+	}
+	return e, fmt.Errorf("cannot %s entry %s: %w", s.Do, e.Delivery, errors.ErrUnsupported)
+}
+
+// Foresee returns what an entry will be after a step for which nobody waits.
+func (s Step) Foresee(e queue.Entry) queue.Entry {
+	switch s.Do {
+	case Advance, GoOn, Fail, Unread, Void:
+		if s.At.Delivery == e.Delivery {
+			e, _ = s.On(e) // what is refused stays as it is
+		}
 	case Look, Count, Offer, Again, Place, Withdraw, Claim, Acknowledge, Rebind, Cancel:
 	}
-	return after
+	return e
 }
 
 // Request is what a session asks.
