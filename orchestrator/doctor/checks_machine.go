@@ -132,9 +132,9 @@ const (
 
 // The codes of a file system without room, and of one that is not on this machine.
 const (
-	diskSpace    = "disk-space"
-	diskInodes   = "disk-inodes"
-	networkFiles = "network-file-system"
+	diskSpace   = "disk-space"
+	diskInodes  = "disk-inodes"
+	diskNetwork = "network-file-system"
 )
 
 func checkVolume(_ *Facts, a *Agent) []Finding { return ofVolume(a.Volume) }
@@ -142,7 +142,7 @@ func checkVolume(_ *Facts, a *Agent) []Finding { return ofVolume(a.Volume) }
 // checkStateVolume: where no store can be kept, no run begins, whatever else is there.
 func checkStateVolume(f *Facts) (found []Finding) {
 	if refused, is := errors.AsType[*store.NetworkError](store.Suits(f.State.Path, f.State.Volume)); is {
-		found = append(found, Finding{Severity: Error, Code: networkFiles, Seen: refused.Error(), Why: "heartbeat run does not begin there", Fix: refused.Hint()})
+		found = append(found, Finding{Severity: Error, Code: diskNetwork, Seen: refused.Error(), Why: "heartbeat run does not begin there", Fix: refused.Hint()})
 	}
 	if len(f.Agents) > 0 && f.Agents[0].Volume.sameAs(f.State) {
 		return found // the rest is said of the agents
@@ -169,9 +169,9 @@ func ofVolume(v Volume) []Finding {
 	const locks = "locks and appends of different machines are not kept apart there: entries may be lost or come twice"
 	switch {
 	case v.Network != "":
-		add(Error, networkFiles, " lies on a network file system ("+v.Network+")", locks, "move it to a local disk")
+		add(Error, diskNetwork, " lies on a network file system ("+v.Network+")", locks, "move it to a local disk")
 	case v.Fuse:
-		add(Warning, networkFiles, " lies on a FUSE file system, which may be remote", locks, "move it to a local disk")
+		add(Warning, diskNetwork, " lies on a FUSE file system, which may be remote", locks, "move it to a local disk")
 	}
 	switch {
 	case v.ReadOnly:

@@ -148,7 +148,7 @@ const (
 // left; the next run delivers the rest.
 func (w *Watch) Run(ctx context.Context, s Scheduler) {
 	w.turned.Store(time.Now().UnixNano())
-	w.begin(ctx)
+	w.begin(context.WithoutCancel(ctx)) // a run may end at once, and what it cannot read would be told again
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer w.senders.Wait()
 	defer stop()

@@ -19,6 +19,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/lastrun"
 	"heartbeat/orchestrator/notify/deliver"
+	"heartbeat/orchestrator/notify/memo"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
 	"heartbeat/orchestrator/status"
@@ -483,6 +484,32 @@ func TestAStartAfterACrash(t *testing.T) {
 		records, err := Records(r.dir, 1, []string{"phone"})
 		if err != nil || len(records) != 1 || !strings.Contains(records[0].Notices[0].Text, "nobody watched for about 3h0m") {
 			t.Errorf("%+v, %v", records, err)
+		}
+	})
+}
+
+// TestARunThatEndsAtOnceForgetsNothing: it could not read what people had been told, took that for
+// nothing, and kept it so; replies were sent again.
+func TestARunThatEndsAtOnceForgetsNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
+		s, end := storetest.Open(t, r.dir)
+		defer end()
+		book, kept, err := memo.Open(t.Context(), s, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept.Reply("a/reply/1/phone")
+		if err := book.Save(t.Context(), kept); err != nil {
+			t.Fatal(err)
+		}
+		r.watch = New(Options{Fleet: r.fleet, StateDir: r.dir, Store: s, Ours: "heartbeat", Host: "box", Log: slog.New(slog.DiscardHandler)})
+		r.watch.deliver = r.deliver
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		r.watch.Run(ended, r)
+		if _, kept, err = memo.Open(t.Context(), s, time.Now()); err != nil || !kept.IsReplied("a/reply/1/phone") || !r.watch.kept.IsReplied("a/reply/1/phone") {
+			t.Errorf("%+v, %v", kept, err)
 		}
 	})
 }
