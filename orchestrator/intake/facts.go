@@ -25,14 +25,13 @@ type record struct {
 	lines         int64
 	hash          string
 	began, at     time.Time
-	ended         time.Time
 }
 
 // isOf reports whether a record is that of a file: of the same one, which has only grown. seen is
 // the hash of what it holds up to the record's size. The number of a device is another one after
 // a restart on some file systems, so it does not count.
 func (r *record) isOf(f facts, seen string) bool {
-	return r.ended.IsZero() && r.inode == f.inode && f.size >= r.size && r.seen == seen
+	return r.inode == f.inode && f.size >= r.size && r.seen == seen
 }
 
 // use says whether somebody may still append to a file.

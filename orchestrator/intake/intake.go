@@ -96,6 +96,7 @@ type Again struct {
 type taking struct {
 	*box
 	known
+	store *store.Store
 	now   time.Time
 	most  int64
 	fresh int64 // the last number that was given
@@ -129,7 +130,7 @@ func Take(ctx context.Context, s *store.Store, p Place, now time.Time) (Taken, e
 		return Taken{}, nil
 	}
 	defer b.close()
-	t := &taking{box: b, now: now, most: p.MaxEntry}
+	t := &taking{box: b, store: s, now: now, most: p.MaxEntry}
 	if t.most <= 0 {
 		t.most = queue.MaxPrompt
 	}
@@ -139,7 +140,7 @@ func Take(ctx context.Context, s *store.Store, p Place, now time.Time) (Taken, e
 	}
 	err = t.files(ctx)
 	err = errors.Join(err, t.inbox(ctx))
-	if err = errors.Join(err, t.commit(ctx, s)); err != nil {
+	if err = errors.Join(err, t.commit(ctx)); err != nil {
 		return t.out, fmt.Errorf("cannot take in the inbox: %w", err)
 	}
 	return t.out, nil
@@ -161,7 +162,7 @@ func (t *taking) files(ctx context.Context) error {
 	for _, f := range all {
 		here[f.n] = true
 		r := t.known.files[f.n]
-		read := r == nil && f.size == 0 || r != nil && r.moved && r.ended.IsZero() && r.inode == f.inode && r.size == f.size && r.position == f.size
+		read := r == nil && f.size == 0 || r != nil && r.moved && r.inode == f.inode && r.size == f.size && r.position == f.size
 		switch {
 		case read && tries < mostTries:
 			tries++
@@ -175,7 +176,7 @@ func (t *taking) files(ctx context.Context) error {
 		}
 	}
 	for n, r := range t.known.files {
-		if whole && r.moved && r.ended.IsZero() && !here[n] {
+		if whole && r.moved && !here[n] {
 			t.gone = append(t.gone, r)
 			if r.position < r.size {
 				t.note("the file %q is gone before %d bytes of it were taken in", t.fileName(n), r.size-r.position)
@@ -247,12 +248,19 @@ func (t *taking) file(ctx context.Context, n int64) error {
 	if err != nil {
 		return err
 	}
-	if r != nil && !is { // what has this number is another file
+	other := r != nil && !is
+	if r == nil && n <= t.last {
+		other, err = store.Get(ctx, t.store.Reader, func(v *store.View) (bool, error) { return wasThere(v, t.place.Agent, t.key, n) })
+		if err != nil {
+			return err
+		}
+	}
+	if other { // than the one that has, or had, this number
 		t.fresh++
 		if err := t.taken.Rename(name, t.fileName(t.fresh)); err != nil {
 			return err
 		}
-		if r.moved && r.ended.IsZero() {
+		if r != nil && r.moved {
 			t.gone = append(t.gone, r)
 		}
 		r, n = nil, t.fresh
@@ -343,7 +351,10 @@ func (t *taking) lines(ctx context.Context, file *os.File, f facts, r *record, f
 	if r == nil {
 		next.began = t.now
 	}
-	came := t.came(next.n)
+	came, err := store.Get(ctx, t.store.Reader, func(v *store.View) (map[lineSum]time.Time, error) { return came(v, t.place.Agent, t.key, next.n) })
+	if err != nil {
+		return err
+	}
 	in := &lines{from: file, position: next.position, end: f.size, most: max(t.most, mostKept), skipping: next.skipping}
 	var again Again
 	var failed error
@@ -387,7 +398,6 @@ func (t *taking) lines(ctx context.Context, file *os.File, f facts, r *record, f
 		return failed // nothing is new
 	}
 	next.device, next.inode, next.size, next.position, next.skipping, next.at = f.device, f.inode, max(f.size, in.position), in.position, in.skipping, t.now
-	var err error
 	if next.seen, err = seenOf(file, next.size); err != nil {
 		t.drop()
 		return errors.Join(failed, err)
@@ -507,7 +517,7 @@ func (t *taking) large(p piece, e *queue.Entry) queue.Text {
 }
 
 // commit writes what was read, and how far.
-func (t *taking) commit(ctx context.Context, s *store.Store) error {
+func (t *taking) commit(ctx context.Context) error {
 	if len(t.saved) == 0 && len(t.gone) == 0 {
 		return nil
 	}
@@ -517,7 +527,7 @@ func (t *taking) commit(ctx context.Context, s *store.Store) error {
 		}
 	}
 	var done Taken
-	err := s.Write(ctx, func(c *store.Change) error {
+	err := t.store.Write(ctx, func(c *store.Change) error {
 		done = t.out
 		return t.write(c, &done)
 	})

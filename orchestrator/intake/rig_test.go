@@ -55,10 +55,15 @@ func makeTable(t testing.TB, s *store.Store) {
 	t.Helper()
 	err := s.Write(t.Context(), func(c *store.Change) error {
 		there, err := c.One(`SELECT name FROM sqlite_master WHERE name = 'intakes'`, nil, new(string))
-		if !there && err == nil {
-			_, err = c.Do(strings.TrimSuffix(strings.TrimSpace(Schema), ";"))
+		if there || err != nil {
+			return err
 		}
-		return err
+		for statement := range strings.SplitSeq(strings.TrimSpace(Schema), ";\n") {
+			if _, err := c.Do(strings.TrimSuffix(statement, ";")); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,24 +16,27 @@ const (
 
 // known is what the store knows of an inbox.
 type known struct {
-	last  int64 // the largest number
-	files map[int64]*record
+	last  int64             // the largest number
+	files map[int64]*record // those that are there
 	// inPlace is the one that stood at the inbox's name; nil: there is none.
 	inPlace *record
 }
 
-const columns = `n, device, inode, moved, position, size, seen, skipping, lines, hash, began, at, ended`
+const columns = `n, device, inode, moved, position, size, seen, skipping, lines, hash, began, at`
 
 // load returns what is known of an inbox.
 func load(v *store.View, agent, inbox string) (known, error) {
 	k := known{files: map[int64]*record{}}
-	err := v.Each(`SELECT `+columns+` FROM intakes WHERE agent = $1 AND inbox = $2 ORDER BY n`, []any{agent, inbox}, func(row store.Scan) error {
+	if _, err := v.One(`SELECT n FROM intakes WHERE agent = $1 AND inbox = $2 ORDER BY n DESC LIMIT 1`, []any{agent, inbox}, &k.last); err != nil {
+		return k, err
+	}
+	err := v.Each(`SELECT `+columns+` FROM intakes WHERE agent = $1 AND inbox = $2 AND ended = 0`, []any{agent, inbox}, func(row store.Scan) error {
 		r := &record{}
-		var began, at, ended int64
-		err := row(&r.n, &r.device, &r.inode, &r.moved, &r.position, &r.size, &r.seen, &r.skipping, &r.lines, &r.hash, &began, &at, &ended)
-		r.began, r.at, r.ended = store.Time(began), store.Time(at), store.Time(ended)
-		k.files[r.n], k.last = r, r.n
-		if !r.moved && ended == 0 {
+		var began, at int64
+		err := row(&r.n, &r.device, &r.inode, &r.moved, &r.position, &r.size, &r.seen, &r.skipping, &r.lines, &r.hash, &began, &at)
+		r.began, r.at = store.Time(began), store.Time(at)
+		k.files[r.n] = r
+		if !r.moved {
 			k.inPlace = r
 		}
 		return err
@@ -41,20 +44,24 @@ func load(v *store.View, agent, inbox string) (known, error) {
 	return k, err
 }
 
+// wasThere reports whether a file that is gone had a number.
+func wasThere(v *store.View, agent, inbox string, n int64) (bool, error) {
+	return v.One(`SELECT n FROM intakes WHERE agent = $1 AND inbox = $2 AND n = $3 AND ended > 0`, []any{agent, inbox, n}, &n)
+}
+
 // came returns since when the lines of other files have come before, by how many there are and
 // their hash.
-func (k known) came(but int64) map[lineSum]time.Time {
+func came(v *store.View, agent, inbox string, but int64) (map[lineSum]time.Time, error) {
 	all := map[lineSum]time.Time{}
-	for n, r := range k.files {
-		if n == but || r.lines < several {
-			continue
-		}
-		s := lineSum{r.lines, r.hash}
-		if since, is := all[s]; !is || r.began.Before(since) {
-			all[s] = r.began
-		}
-	}
-	return all
+	err := v.Each(`SELECT lines, hash, began FROM intakes WHERE agent = $1 AND inbox = $2 AND n <> $3 AND lines >= $4 ORDER BY began DESC`,
+		[]any{agent, inbox, but, several}, func(row store.Scan) error {
+			var s lineSum
+			var began int64
+			err := row(&s.lines, &s.hash, &began)
+			all[s] = store.Time(began)
+			return err
+		})
+	return all, err
 }
 
 // several is from how many lines on it is no accident that the same ones come once more.
@@ -72,10 +79,10 @@ var errOther = errors.New("somebody else takes it in, too")
 func save(c *store.Change, agent, inbox string, was *record, r *record) error {
 	values := []any{
 		agent, inbox, r.n, r.device, r.inode, r.moved, r.position, r.size, r.seen, r.skipping, r.lines, r.hash,
-		store.Millis(r.began), store.Millis(r.at), store.Millis(r.ended),
+		store.Millis(r.began), store.Millis(r.at),
 	}
 	if was == nil {
-		rows, err := c.Do(`INSERT INTO intakes (agent, inbox, `+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+		rows, err := c.Do(`INSERT INTO intakes (agent, inbox, `+columns+`, ended) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0)
 			ON CONFLICT (agent, inbox, n) DO NOTHING`, values...)
 		if err == nil && rows == 0 {
 			err = errOther
@@ -83,7 +90,7 @@ func save(c *store.Change, agent, inbox string, was *record, r *record) error {
 		return err
 	}
 	rows, err := c.Do(`UPDATE intakes SET device = $4, inode = $5, moved = $6, position = $7, size = $8, seen = $9, skipping = $10, lines = $11, hash = $12,
-		began = $13, at = $14, ended = $15 WHERE agent = $1 AND inbox = $2 AND n = $3 AND position = $16 AND ended = 0`, append(values, was.position)...)
+		began = $13, at = $14 WHERE agent = $1 AND inbox = $2 AND n = $3 AND position = $15 AND ended = 0`, append(values, was.position)...)
 	if err == nil && rows == 0 {
 		err = errOther
 	}

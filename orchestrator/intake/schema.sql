@@ -24,3 +24,4 @@ CREATE TABLE intakes (
   ended    INTEGER NOT NULL,
   PRIMARY KEY (agent, inbox, n)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX intakes_there ON intakes (agent, inbox, ended);
