@@ -8,7 +8,6 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/client/clienttest"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/testbed"
 	"heartbeat/queue"
 	"heartbeat/queue/wire"
@@ -44,7 +43,7 @@ func TestAToolDoesNotWaitForASchedulerThatStandsStill(t *testing.T) {
 		t.Errorf("the session goes by %+v", g)
 	}
 	l.stopped.Unlock()
-	until(t, "the tool to be recorded", func() bool { return l.state() == inbox.Started })
+	until(t, "the tool to be recorded", func() bool { return l.state() == queue.Started })
 	l.handsOver("two", nil)
 }
 
@@ -80,7 +79,7 @@ func TestWhatIsAnsweredTooLateIsTakenBack(t *testing.T) {
 		t.Errorf("%d acknowledged", n)
 	}
 	l.handsOver("two", fields{"prompt_id": "P2"})
-	if f, r := l.flight(), l.record(); f.Attempt != 1 || r.Acknowledged != 1 || r.Work == nil || r.Work.DeliveryID != f.DeliveryID {
+	if f, r := l.flight(), l.record(); f.Attempt != 1 || r.Acknowledged != 1 || r.Work == nil || r.Work.DeliveryID != f.Delivery {
 		t.Errorf("in flight %+v, record %+v", f, r)
 	}
 }
@@ -126,7 +125,7 @@ func TestAVerdictThatPassesWhileNoHookWaits(t *testing.T) {
 	t.Parallel()
 	l, cmd := claimed(t)
 	end(t, cmd)
-	l.judges(inbox.Verdict{Passed: true})
+	l.judges(queue.Verdict{Passed: true})
 	l.quietly(client.Notification, fields{"notification_type": "idle_prompt"})
 	if r := l.record(); r.Acknowledged != 1 || r.Work != nil {
 		t.Errorf("record: %+v", r)

@@ -46,7 +46,7 @@ func TestAClockThatIsSetRepeatsNothing(t *testing.T) {
 			l.handsOver("two", nil)
 			clienttest.Append(t, l.transcript, clienttest.UserLine(clienttest.Feedback+"[x hook]: two"))
 			l.setClock(d)
-			if a := handover.Arrived(l.flight().Given()); a != queue.Seen {
+			if a := handover.Arrived(&l.flight().Given); a != queue.Seen {
 				t.Errorf("arrived: %v", a)
 			}
 		})

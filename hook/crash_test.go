@@ -11,8 +11,8 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/harden"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/testbed"
+	"heartbeat/queue"
 )
 
 // TestNothingButAHandOverEndsWithTwo crashes the binary in every way at every
@@ -57,7 +57,7 @@ func crashing(t *testing.T) *lab {
 	l.append("one", "two")
 	flight := l.offerFirst()
 	l.quietly(client.SessionStart, fields{"source": "startup"})
-	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt)})
 	return l
 }
 
@@ -168,12 +168,7 @@ func TestKillAtEveryStageLosesNothing(t *testing.T) {
 				until(t, "the shim to have done with it", func() bool { _, is := l.over.Load(cmd.Process.Pid); return is })
 			}
 			l.env = l.env[:len(l.env)-1]
-			l.locked(func(q *inbox.Held) {
-				_, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Now: time.Now()})
-				if err != nil {
-					t.Fatal(err)
-				}
-			})
+			l.recovers(queue.Interruption{Policy: queue.RetryOrphan, Counts: true})
 			// The next session, with a constant kick-off.
 			l.change(func(r *Record) {
 				r.Session, r.Phase, r.BoundAt, r.Policy.Mode, r.Spoke = "S2", Starting, time.Time{}, Drain, false

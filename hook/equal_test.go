@@ -30,8 +30,8 @@ func TestTheRecordOfAnEqualEntryBeforeProvesNothing(t *testing.T) {
 			clienttest.Append(t, l.transcript, clienttest.UserLine("something else"))
 			l.handsOver("same", nil)
 			written(l, clienttest.UserLine(clienttest.Feedback+"[x hook]: same"))
-			if f := l.flight(); f == nil || f.Attempt != 1 || handover.Arrived(f.Given()) == queue.Seen {
-				t.Fatalf("in flight %+v, %v", f, handover.Arrived(f.Given()))
+			if f := l.flight(); f == nil || f.Attempt != 1 || handover.Arrived(&f.Given) == queue.Seen {
+				t.Fatalf("in flight %+v, %v", f, handover.Arrived(&f.Given))
 			}
 			l.handsOver("same\n\n[heartbeat: attempt 2 of this entry; an earlier one was interrupted. Check what is already done before acting.]",
 				fields{"prompt_id": "P2"})

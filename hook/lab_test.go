@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,9 +22,12 @@ import (
 	"heartbeat/hook/ask"
 	"heartbeat/hook/client"
 	"heartbeat/hook/flock"
-	"heartbeat/hook/inbox"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/process"
 	"heartbeat/internal/testbed"
+	"heartbeat/queue"
+	"heartbeat/queue/line"
+	"heartbeat/queue/queuetest"
 	"heartbeat/queue/wire"
 )
 
@@ -66,7 +70,9 @@ type lab struct {
 	transcript string
 	env        []string
 	release    func() error // of the session lock
-	stopped    sync.Mutex   // held: the scheduler stands still
+	queue      queuetest.Queue
+	stopped    sync.Mutex             // held: the scheduler stands still
+	broken     atomic.Pointer[string] // why the queue can do nothing; nil: it can
 }
 
 func newLab(t testing.TB, change ...func(*Record)) *lab {
@@ -104,7 +110,7 @@ func newLab(t testing.TB, change ...func(*Record)) *lab {
 	for _, c := range change {
 		c(r)
 	}
-	l.live = NewLive(r, home, "t0ken", l.scheduler(inbox.Place{Inbox: l.inbox, Home: home}))
+	l.live = NewLive(r, home, "t0ken", l.scheduler())
 	if err := l.live.save(r); err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +119,8 @@ func newLab(t testing.TB, change ...func(*Record)) *lab {
 }
 
 // scheduler answers what the session asks, in the order of the requests.
-func (l *lab) scheduler(p inbox.Place) func(wire.Request) {
-	requests, q, of := make(chan wire.Request, 100), inbox.RequestsOf(p, "S"), "S"
+func (l *lab) scheduler() func(wire.Request) {
+	requests := make(chan wire.Request, 100)
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -122,10 +128,12 @@ func (l *lab) scheduler(p inbox.Place) func(wire.Request) {
 			select {
 			case r := <-requests:
 				l.stopped.Lock() // where a test has it stand still
-				if session := l.live.Record().Session; session != of {
-					q, of = inbox.RequestsOf(p, session), session
+				a := wire.Answer{N: r.N}
+				if why := l.broken.Load(); why != nil {
+					a.Refuse(errors.New(*why))
+				} else {
+					a = l.queue.Carry(l.live.Record().Session, r)
 				}
-				a := q.Carry(context.Background(), r)
 				l.stopped.Unlock()
 				l.live.Answered(a)
 			case <-over:
@@ -203,7 +211,7 @@ func (l *lab) getenv(name string) (value string) {
 
 // sessionLock is the lock that a live session's shim holds.
 func sessionLock(inboxPath string) string {
-	return filepath.Join(filepath.Dir(inboxPath), inbox.SessionLock)
+	return filepath.Join(filepath.Dir(inboxPath), ".session-lock")
 }
 
 func persistent(r *Record) { r.Policy.Mode = Persist }
@@ -285,13 +293,12 @@ func (l *lab) handsOver(text string, more fields) {
 
 func (l *lab) append(lines ...string) {
 	l.t.Helper()
-	f, err := os.OpenFile(l.inbox, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
-		l.t.Fatal(err)
+	for _, text := range lines {
+		d := line.Decode([]byte(text), false)
+		if d.Kind != line.Text {
+			l.t.Fatalf("%q is no prompt", text)
+		}
+		l.queue.Add(time.Now(), queue.Letter{ID: d.ID, Source: d.Source, Prompt: d.Prompt, Checked: d.Checked})
 	}
 	l.live.Queued()
 }
@@ -317,78 +324,66 @@ func (l *lab) inSession(f func(*Session)) {
 	}
 }
 
-func (l *lab) locked(f func(q *inbox.Held)) {
+// moved has the session see what was changed in the queue, as the scheduler does.
+func (l *lab) moved() {
 	l.t.Helper()
-	q, err := inbox.Open(inbox.Place{Inbox: l.inbox, Home: l.home})
-	if err != nil {
+	l.live.Moved()
+	if err := l.live.asks.settle(l.t.Context(), testbed.Patience); err != nil {
 		l.t.Fatal(err)
-	}
-	defer q.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), testbed.Patience)
-	defer cancel()
-	held, err := q.Lock(ctx)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	f(held)
-	held.Unlock()
-	if l.live != nil {
-		l.live.Moved()
-		l.live.asks.settle(ctx, testbed.Patience)
 	}
 }
 
-func (l *lab) flight() *inbox.InFlight {
+func (l *lab) flight() *queuetest.Item { return l.queue.InFlight() }
+
+// offerFirst hands over the next entry as the shim does with the kick-off.
+func (l *lab) offerFirst() *queuetest.Item {
 	l.t.Helper()
-	var flight *inbox.InFlight
-	l.locked(func(q *inbox.Held) {
-		var err error
-		if flight, err = q.InFlight(); err != nil {
-			l.t.Fatal(err)
-		}
-	})
+	to := queue.Handover{Via: queue.ViaKickoff, Session: "S", At: time.Now()}
+	a := l.queue.Carry("S", wire.Request{Steps: []wire.Step{{Do: wire.Offer, To: to, Checked: l.live.Record().Policy.Checked}}})
+	if a.Err() != nil || a.Entry == nil {
+		l.t.Fatalf("%+v", a)
+	}
+	l.moved()
+	flight := l.flight()
+	l.inSession(func(s *Session) { s.Works(&flight.Given) })
 	return flight
 }
 
-// offerFirst offers the next entry as the shim does with the kick-off.
-func (l *lab) offerFirst() *inbox.InFlight {
+// recovers deals with what is in flight as if its session were gone, and returns what it is then.
+func (l *lab) recovers(i queue.Interruption) (outcome queue.Outcome, after queuetest.Item) {
 	l.t.Helper()
-	var flight *inbox.InFlight
-	l.locked(func(q *inbox.Held) {
-		e, err := q.Next()
-		if err == nil {
-			flight, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: "S"})
-		}
-		if err != nil {
-			l.t.Fatal(err)
-		}
+	now := l.flight()
+	if now == nil {
+		return queue.NothingToRecover, after
+	}
+	i.Arrived, i.Now = handover.Arrived(&now.Given), time.Now()
+	_ = l.queue.Change(now.Delivery, func(e queue.Entry) (queue.Entry, error) {
+		e, outcome = e.Recover(i, 100)
+		return e, nil
 	})
-	l.inSession(func(s *Session) { s.Works(flight.Given()) })
-	return flight
+	for _, item := range l.queue.Items() {
+		if item.Delivery == now.Delivery {
+			after = item
+		}
+	}
+	l.moved()
+	return outcome, after
 }
 
 // state is the state of the entry in flight, or "".
-func (l *lab) state() inbox.State {
-	l.t.Helper()
+func (l *lab) state() queue.State {
 	if f := l.flight(); f != nil {
 		return f.State
 	}
 	return ""
 }
 
-// replies are the outbox's.
-func (l *lab) replies() []string {
-	l.t.Helper()
-	var replies []string
-	for line := range strings.SplitSeq(l.read("outbox.jsonl"), "\n") {
-		if line == "" {
-			continue
-		}
-		var d inbox.Delivery
-		if err := json.Unmarshal([]byte(line), &d); err != nil {
-			l.t.Fatal(err)
-		}
-		replies = append(replies, d.Reply)
+// replies are those of what is done, in the order in which it was.
+func (l *lab) replies() (replies []string) {
+	done := slices.DeleteFunc(l.queue.Items(), func(i queuetest.Item) bool { return i.State != queue.Done })
+	slices.SortStableFunc(done, func(a, b queuetest.Item) int { return a.Ended.Compare(b.Ended) })
+	for _, i := range done {
+		replies = append(replies, i.Reply.Text)
 	}
 	return replies
 }

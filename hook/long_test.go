@@ -11,8 +11,8 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
 	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
 // keptFiles is how many files of long prompts are kept beside the newest.
@@ -22,14 +22,14 @@ const keptFiles = 4
 func (l *lab) fileOf(text string) string {
 	l.t.Helper()
 	f := l.flight()
-	if f == nil || f.File == "" || !strings.Contains(text, `"`+f.File+`"`) || len(text) > client.MostWhole {
+	if f == nil || f.Handover.File == "" || !strings.Contains(text, `"`+f.Handover.File+`"`) || len(text) > client.MostWhole {
 		l.t.Fatalf("%.300q names no file; in flight %+v", text, f)
 	}
-	info, err := os.Lstat(f.File)
-	if err != nil || info.Mode() != 0o600 || filepath.Dir(f.File) != l.home {
+	info, err := os.Lstat(f.Handover.File)
+	if err != nil || info.Mode() != 0o600 || filepath.Dir(f.Handover.File) != l.home {
 		l.t.Fatalf("the file: %v, %v", info, err)
 	}
-	data, err := os.ReadFile(f.File)
+	data, err := os.ReadFile(f.Handover.File)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -93,12 +93,12 @@ func TestALongPromptIsProvenByWhatNamesIt(t *testing.T) {
 		t.Errorf("the second file ends with %q", got[len(got)-200:])
 	}
 	clienttest.Append(t, l.transcript, clienttest.UserLine(clienttest.Feedback+"[x hook]: "+again.stderr))
-	if f := l.flight(); handover.Arrived(f.Given()) != queue.Unseen {
-		t.Errorf("nothing has read it, and it has arrived: %v", handover.Arrived(f.Given()))
+	if f := l.flight(); handover.Arrived(&f.Given) != queue.Unseen {
+		t.Errorf("nothing has read it, and it has arrived: %v", handover.Arrived(&f.Given))
 	}
 	clienttest.Append(t, l.transcript, tried("Read", again.stderr, false))
-	if f := l.flight(); handover.Arrived(f.Given()) != queue.Seen {
-		t.Errorf("it has not arrived: %v", handover.Arrived(f.Given()))
+	if f := l.flight(); handover.Arrived(&f.Given) != queue.Seen {
+		t.Errorf("it has not arrived: %v", handover.Arrived(&f.Given))
 	}
 }
 
@@ -138,7 +138,7 @@ func TestALongPromptThatNobodyReadIsNotDone(t *testing.T) {
 			clienttest.Append(t, l.transcript, `{"type":"user","version":"2.1.332"}`+"\n")
 			handed := l.event(client.Stop, nil).stderr
 			l.fileOf(handed)
-			file := l.flight().File
+			file := l.flight().Handover.File
 			clienttest.Append(t, l.transcript, clienttest.UserLine(clienttest.Feedback+"[x hook]: "+handed)+tt.lines(file))
 			l.quietly(client.PreToolUse, fields{"tool_name": "Bash"})
 			if tt.done {
@@ -150,16 +150,11 @@ func TestALongPromptThatNobodyReadIsNotDone(t *testing.T) {
 			if f == nil || !f.Unread || r.Ruling == nil || r.Ruling.Why != EndReleased || !strings.Contains(r.Ruling.Detail, "has not read the file") {
 				t.Fatalf("in flight %.500q, ruling %+v", fmt.Sprint(f), r.Ruling)
 			}
-			l.locked(func(h *inbox.Held) {
-				i := inbox.Interruption{Policy: inbox.DeadLetter, MaxAttempts: 1, Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Begins: func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }}
-				done, again, err := inbox.Orphaned{Held: h}.Recover(i)
-				if err != nil || done != inbox.Requeued || again.Repeats != 0 {
-					t.Errorf("%s, %v, after %d interruptions", done, err, again.Repeats)
-				}
-				if e, err := h.Next(); err != nil || !e.Unread || e.DeliveryID != f.DeliveryID {
-					t.Errorf("next: %.300q, %v", fmt.Sprint(e), err)
-				}
-			})
+			begins := handover.FitsArgument(&f.Given)
+			done, again := l.recovers(queue.Interruption{Policy: queue.DeadLetterOrphan, MaxAttempts: 1, Counts: true, Begins: begins})
+			if done != queue.Requeued || again.Repeats != 0 || !again.Unread {
+				t.Errorf("%s, after %d interruptions: %.300q", done, again.Repeats, fmt.Sprint(again))
+			}
 		})
 	}
 }
@@ -170,35 +165,21 @@ func TestALongPromptThatNobodyCanReadIsGivenUpAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		prompt string
-		begins func(inbox.InFlight) bool
+		begins func(*queue.Given) bool
 	}{
-		"longer than an argument": {strings.Repeat("x", 120_000), func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }},
-		"changed by the client":   {strings.Repeat("x", client.MostWhole) + "\u200b", func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }},
-		"a kickoff of one's own":  {strings.Repeat("x", client.MostWhole+1), nil},
+		"longer than an argument": {strings.Repeat("x", 120_000), handover.FitsArgument},
+		"changed by the client":   {strings.Repeat("x", client.MostWhole) + "\u200b", handover.FitsArgument},
+		"a kickoff of one's own":  {strings.Repeat("x", client.MostWhole+1), func(*queue.Given) bool { return false }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := begin(t, []string{"one", tt.prompt, "three"})
 			l.fileOf(l.unread())
-			l.locked(func(h *inbox.Held) {
-				i := inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Begins: tt.begins, Cause: "released"}
-				if done, _, err := (inbox.Orphaned{Held: h}).Recover(i); done != inbox.DeadLettered || err != nil {
-					t.Errorf("%s, %v", done, err)
-				}
-				var dead []inbox.DeadEntry
-				for d, err := range h.DeadLetters() {
-					if err != nil {
-						t.Fatal(err)
-					}
-					dead = append(dead, d)
-				}
-				if len(dead) != 1 || dead[0].Reason != inbox.Unread || dead[0].Cause != "released" || !dead[0].Retryable() {
-					t.Errorf("dead letters: %.300q", fmt.Sprint(dead))
-				}
-				if e, err := h.Next(); err != nil || e.Prompt != "three" {
-					t.Errorf("next: %.300q, %v", fmt.Sprint(e), err)
-				}
-			})
+			i := queue.Interruption{Policy: queue.RetryOrphan, Counts: true, Begins: tt.begins(&l.flight().Given), Cause: "released"}
+			done, dead := l.recovers(i)
+			if done != queue.DeadLettered || dead.Reason != queue.Unread || dead.Cause != "released" {
+				t.Errorf("%s: %.300q", done, fmt.Sprint(dead))
+			}
 		})
 	}
 }
@@ -221,39 +202,21 @@ func TestWhatNobodyHasReadBeginsASession(t *testing.T) {
 	long := strings.Repeat("x", client.MostWhole+1)
 	l := begin(t, []string{"one", long})
 	l.unread()
-	var first *inbox.Entry
-	l.locked(func(h *inbox.Held) {
-		_, _, err := inbox.Orphaned{Held: h}.Recover(inbox.Interruption{Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Begins: func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }})
-		if err == nil {
-			first, err = h.Next()
-		}
-		if err != nil || !first.Unread {
-			t.Fatalf("%.300q, %v", fmt.Sprint(first), err)
-		}
-		// A launch that fails does not forget it, nor a session that is interrupted.
-		f, err := h.Offer(first, inbox.Offering{Via: inbox.ViaKickoff, Session: "S2"})
-		if err == nil && (!f.Unread || f.Repeat()) {
-			t.Errorf("offered: %.300q", fmt.Sprint(f))
-		}
-		if err == nil {
-			err = h.Withdraw()
-		}
-		if err == nil {
-			first, err = h.Next()
-		}
-		if err == nil {
-			_, err = h.Offer(first, inbox.Offering{Via: inbox.ViaKickoff, Session: "S2"})
-		}
-		if err == nil {
-			_, _, err = inbox.Orphaned{Held: h}.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Begins: func(f inbox.InFlight) bool { return handover.FitsArgument(f.Given()) }})
-		}
-		if err == nil {
-			first, err = h.Next()
-		}
-		if err != nil || !first.Unread {
-			t.Errorf("after another session: %.300q, %v", fmt.Sprint(first), err)
-		}
-	})
+	if _, first := l.recovers(queue.Interruption{Counts: true, Begins: true}); first.State != queue.Queued || !first.Unread {
+		t.Fatalf("%.300q", fmt.Sprint(first))
+	}
+	// A launch that fails does not forget it, nor a session that is interrupted.
+	offer := wire.Request{Steps: []wire.Step{{Do: wire.Offer, To: queue.Handover{Via: queue.ViaKickoff, Session: "S2"}}}}
+	if a := l.queue.Carry("S2", offer); a.Entry == nil || !a.Entry.Unread || a.Entry.IsRepeat() {
+		t.Errorf("offered: %.300q", fmt.Sprint(a.Entry))
+	}
+	if err := l.queue.Change(l.flight().Delivery, queue.Entry.Withdraw); err != nil {
+		t.Fatal(err)
+	}
+	l.queue.Carry("S2", offer)
+	if _, first := l.recovers(queue.Interruption{Policy: queue.RetryOrphan, Counts: true, Begins: true}); first.State != queue.Queued || !first.Unread {
+		t.Errorf("after another session: %.300q", fmt.Sprint(first))
+	}
 	l.change(func(r *Record) { r.Phase, r.Ruling, r.Work, r.Acknowledged = Turn, nil, nil, 1 })
 	l.quietly(client.Stop, nil)
 	if r, f := l.record(), l.flight(); f != nil || r.Phase != Ending || r.Ruling == nil || r.Ruling.Why != EndReleased {

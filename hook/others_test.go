@@ -55,7 +55,7 @@ func TestAFirstTurnIsNoRunaway(t *testing.T) {
 	l.append("one")
 	flight := l.offerFirst()
 	l.quietly(client.SessionStart, fields{"source": "startup"})
-	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt)})
 	l.quietly(client.Stop, fields{"last_assistant_message": "did one"})
 	if r := l.record(); r.Phase != Settling || r.Ruling != nil {
 		t.Errorf("%s, ruled %+v", r.Phase, r.Ruling)

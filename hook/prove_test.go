@@ -9,7 +9,7 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 func checked(r *Record) { r.Policy.Checked = true }
@@ -19,7 +19,7 @@ func (l *lab) takesFirst() {
 	l.t.Helper()
 	flight := l.offerFirst()
 	l.quietly(client.SessionStart, fields{"source": "startup"})
-	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt)})
 }
 
 // claims starts a Stop hook and returns once it waits for a verdict.
@@ -38,32 +38,19 @@ func claimed(t testing.TB) (*lab, *exec.Cmd) {
 	return l, l.claims(nil)
 }
 
-func (l *lab) deliveries() (all []inbox.Delivery) {
-	l.t.Helper()
-	l.locked(func(q *inbox.Held) {
-		for d, err := range q.Deliveries() {
-			if err != nil {
-				l.t.Fatal(err)
-			}
-			all = append(all, d)
-		}
-	})
-	return all
-}
-
 // judges applies a verdict about the check that is awaited, as the scheduler does.
-func (l *lab) judges(v inbox.Verdict) {
+func (l *lab) judges(v queue.Verdict, shown ...string) {
 	l.t.Helper()
-	l.locked(func(q *inbox.Held) {
-		f, err := q.InFlight()
-		if err != nil || f == nil || f.State != inbox.Checking {
-			l.t.Fatalf("in flight %+v, %v", f, err)
-		}
-		v.Delivery, v.Check = f.DeliveryID, f.Check
-		if _, err := q.Verdict(v); err != nil {
-			l.t.Fatal(err)
-		}
-	})
+	f := l.flight()
+	if f == nil || f.State != queue.Checking {
+		l.t.Fatalf("in flight %+v", f)
+	}
+	v.Check = f.Check
+	if err := l.queue.Change(f.Delivery, func(e queue.Entry) (queue.Entry, error) { return e.Judge(v, time.Now()) }); err != nil {
+		l.t.Fatal(err)
+	}
+	l.queue.Show(f.Delivery, queue.Shown{Output: strings.Join(shown, "")})
+	l.moved()
 }
 
 // TestAnEntryIsHandedOverUntilItIsProven, in one session and one conversation.
@@ -74,10 +61,10 @@ func TestAnEntryIsHandedOverUntilItIsProven(t *testing.T) {
 	l.takesFirst()
 
 	cmd := l.claims(fields{"last_assistant_message": "done!"})
-	if f := l.flight(); f.State != inbox.Checking || f.Claim.Reply != "done!" || f.Attempt != 1 || l.record().Work == nil {
+	if f := l.flight(); f.State != queue.Checking || f.Reply.Text != "done!" || f.Attempt != 1 || l.record().Work == nil {
 		t.Fatalf("%+v", f)
 	}
-	l.judges(inbox.Verdict{Output: "two tests fail", Most: 3})
+	l.judges(queue.Verdict{Most: 3}, "two tests fail")
 	again := "[heartbeat: iteration 2 of 3 of this entry. It is not proven to be done. What its check said last:]\n\n" +
 		"two tests fail\n\n[heartbeat: the entry:]\n\nmend it"
 	if r := ended(t, cmd); r.status != 2 || r.stderr != again {
@@ -88,18 +75,18 @@ func TestAnEntryIsHandedOverUntilItIsProven(t *testing.T) {
 	}
 
 	cmd = l.claims(fields{"stop_hook_active": true, "last_assistant_message": "done, really"})
-	l.judges(inbox.Verdict{Passed: true, By: "check"})
+	l.judges(queue.Verdict{Passed: true})
 	if r := ended(t, cmd); r.status != 2 || r.stderr != "next" {
 		t.Fatalf("%+v\n%s", r, l.log())
 	}
-	done := l.deliveries()
-	if r := l.record(); r.Acknowledged != 1 || r.Continuations != 1 || len(done) != 1 || done[0].Reply != "done, really" || done[0].Verdict.Iteration != 2 {
+	done := l.replies()
+	if r := l.record(); r.Acknowledged != 1 || r.Continuations != 1 || len(done) != 1 || done[0] != "done, really" {
 		t.Errorf("%+v %+v", r, done)
 	}
 
 	// Given up, and nothing is left: drained.
 	cmd = l.claims(fields{"stop_hook_active": true})
-	l.judges(inbox.Verdict{GiveUp: inbox.MaxTime})
+	l.judges(queue.Verdict{GiveUp: queue.MaxTime})
 	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
 		t.Fatalf("%+v\n%s", r, l.log())
 	}
@@ -112,13 +99,13 @@ func TestAnEntryIsHandedOverUntilItIsProven(t *testing.T) {
 func TestAVerdictWaitsForTheNextStop(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		verdict inbox.Verdict
+		verdict queue.Verdict
 		want    string // what the next Stop hands over
 		done    int
 	}{
-		"passed":   {inbox.Verdict{Passed: true}, "next", 1},
-		"not":      {inbox.Verdict{}, "mend it", 0},
-		"given up": {inbox.Verdict{GiveUp: inbox.NoProgress}, "next", 0},
+		"passed":   {queue.Verdict{Passed: true}, "next", 1},
+		"not":      {queue.Verdict{}, "mend it", 0},
+		"given up": {queue.Verdict{GiveUp: queue.NoProgress}, "next", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,19 +147,18 @@ func TestATurnThatNobodyHandedOverVoidsTheCheck(t *testing.T) {
 	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
 		t.Fatalf("%+v", r)
 	}
-	if f, r := l.flight(), l.record(); f.State != inbox.Started || r.Phase != Turn {
+	if f, r := l.flight(), l.record(); f.State != queue.Started || r.Phase != Turn {
 		t.Fatalf("%+v %+v", f, r)
 	}
-	l.locked(func(q *inbox.Held) {
-		if _, err := q.Verdict(inbox.Verdict{Delivery: before.DeliveryID, Check: before.Check, Passed: true}); err == nil {
-			t.Error("the verdict of a void check counts")
-		}
-	})
+	void := queue.Verdict{Check: before.Check, Passed: true}
+	if err := l.queue.Change(before.Delivery, func(e queue.Entry) (queue.Entry, error) { return e.Judge(void, time.Now()) }); err == nil {
+		t.Error("the verdict of a void check counts")
+	}
 	cmd = l.claims(fields{"prompt_id": "P2"})
 	if f := l.flight(); f.Check <= before.Check || f.Iteration != 1 {
 		t.Errorf("%+v", f.Proving)
 	}
-	l.judges(inbox.Verdict{Passed: true})
+	l.judges(queue.Verdict{Passed: true})
 	if r := ended(t, cmd); r.status != 0 || len(l.replies()) != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -186,7 +172,7 @@ func TestACheckYieldsItsSlot(t *testing.T) {
 	if r := ended(t, cmd); r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
-	if r, f := l.record(), l.flight(); r.Phase != Ending || r.Ruling.Why != EndReleased || f.State != inbox.Checking {
+	if r, f := l.record(), l.flight(); r.Phase != Ending || r.Ruling.Why != EndReleased || f.State != queue.Checking {
 		t.Errorf("%+v %+v", r, f)
 	}
 }
@@ -195,19 +181,14 @@ func TestACheckYieldsItsSlot(t *testing.T) {
 func TestAMarkedEntryIsChecked(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	l.append("plain")
-	l.locked(func(q *inbox.Held) {
-		if _, err := q.Append(t.Context(), inbox.Letter{ID: "m", Prompt: "marked", Checked: true}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	l.append("plain", `{"heartbeat":1,"checked":true,"id":"m","prompt":"marked"}`)
 	l.takesFirst()
 	l.handsOver("marked", nil)
 	cmd := l.claims(fields{"stop_hook_active": true})
 	if f := l.flight(); f.ID != "m" || len(l.replies()) != 1 {
 		t.Fatalf("%+v", f)
 	}
-	l.judges(inbox.Verdict{Passed: true})
+	l.judges(queue.Verdict{Passed: true})
 	ended(t, cmd)
 	if n := len(l.replies()); n != 2 {
 		t.Error(n)
@@ -220,12 +201,12 @@ func TestTheIterationOfAFormerSession(t *testing.T) {
 	l, cmd := claimed(t)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	l.judges(inbox.Verdict{})
+	l.judges(queue.Verdict{})
 	l.change(func(r *Record) { r.Session, r.Work, r.Phase = "S2", nil, Turn })
 	if r := l.event(client.Stop, nil); r.status != 2 || !strings.Contains(r.stderr, "iteration 2 of this entry") {
 		t.Fatalf("%+v\n%s", r, l.log())
 	}
-	if f := l.flight(); f.Session != "S2" || f.State != inbox.Offered {
+	if f := l.flight(); f.Handover.Session != "S2" || f.State != queue.Offered {
 		t.Errorf("%+v", f)
 	}
 }
@@ -238,20 +219,17 @@ func TestAHookEndsWhereTheVerdictStays(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	until(t, "the hook to be gone", func() bool { return l.record().Waiter == Process{} })
-	l.locked(func(q *inbox.Held) {
-		for range 2 {
-			got, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.DeadLetter, Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Now: time.Now()})
-			if got != inbox.LeftChecking || err != nil {
-				t.Fatal(got, err)
-			}
+	for range 2 {
+		if got, _ := l.recovers(queue.Interruption{Policy: queue.DeadLetterOrphan, Counts: true}); got != queue.LeftChecking {
+			t.Fatal(got)
 		}
-	})
+	}
 	if len(l.replies()) != 0 {
 		t.Fatal("acknowledged without a verdict")
 	}
-	l.judges(inbox.Verdict{Passed: true})
-	if d := l.deliveries(); len(d) != 1 || d[0].Verdict == nil || l.flight() != nil {
-		t.Errorf("%+v", d)
+	l.judges(queue.Verdict{Passed: true})
+	if n := len(l.replies()); n != 1 || l.flight() != nil {
+		t.Errorf("%d are done, in flight %+v", n, l.flight())
 	}
 }
 

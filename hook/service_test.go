@@ -7,7 +7,6 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
 	"heartbeat/queue"
 )
 
@@ -107,7 +106,7 @@ func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
 				l.append("one", "two")
 				first := l.offerFirst()
 				l.quietly(client.SessionStart, fields{"source": "startup"})
-				l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(first.Prompt())})
+				l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(first.Prompt)})
 				l.quietly(client.PreToolUse, nil)
 				l.killed(stage, client.StopFailure, fields{"error": "limit"})
 				failed := stage != "start"
@@ -117,33 +116,25 @@ func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
 				if !failed {
 					return // an orphan as any other
 				}
-				recovered := func() (outcome inbox.Outcome) {
-					l.locked(func(q *inbox.Held) {
-						var err error
-						outcome, _, err = inbox.Orphaned{Held: q}.Recover(inbox.Interruption{
-							Policy: inbox.DeadLetter, Counts: true, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Passes: func(kind string) bool { return kind == "limit" },
-						})
-						if err != nil {
-							t.Fatal(err)
-						}
-					})
+				recovered := func() queue.Outcome {
+					outcome, _ := l.recovers(queue.Interruption{Policy: queue.DeadLetterOrphan, Counts: true, Passes: l.flight().Failure == "limit"})
 					return outcome
 				}
-				if got := recovered(); got != inbox.Kept {
+				if got := recovered(); got != queue.Kept {
 					t.Fatalf("recovered: %s", got)
 				}
 				// The next session, in the same conversation.
 				l.change(func(r *Record) { r.Session, r.Phase, r.BoundAt, r.Ruling = "S2", Starting, time.Time{}, nil })
-				l.locked(func(q *inbox.Held) {
-					if _, err := q.Rebind(first.DeliveryID, inbox.Offering{Session: "S2"}); err != nil {
-						t.Fatal(err)
-					}
-				})
+				err := l.queue.Change(first.Delivery, func(e queue.Entry) (queue.Entry, error) { return e.Rebind(queue.Handover{Session: "S2"}) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.moved()
 				l.killed(going, client.UserPromptSubmit, fields{"prompt": handover.GoOnPrompt, "prompt_id": "P9"})
 				if went := going != "start"; went != (l.flight().Failure == "") {
 					t.Fatalf("it goes on: %t, in flight %+v", went, l.flight())
 				} else if !went {
-					if got := recovered(); got != inbox.Kept {
+					if got := recovered(); got != queue.Kept {
 						t.Errorf("a session that did not go on: %s", got)
 					}
 					return

@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,8 +15,9 @@ import (
 	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/hooklog"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/testbed"
+	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
 // begin is a session whose first entry went with the kick-off, in its turn.
@@ -30,8 +30,8 @@ func begin(t *testing.T, lines []string, change ...func(*Record)) *lab {
 	if r := l.record(); r.Client != self() || r.ClientSession != "C" || r.Phase != Starting {
 		t.Fatalf("not bound: %+v", r)
 	}
-	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
-	if s := l.state(); s != inbox.Taken {
+	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt)})
+	if s := l.state(); s != queue.Taken {
 		t.Fatalf("state %q after the kick-off, want taken\n%s", s, l.log())
 	}
 	return l
@@ -42,15 +42,15 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{`one`, `"two\n<&>  lines "`, `{"heartbeat":1,"id":"i3","source":"send","prompt":"/three @x"}`})
 	l.quietly(client.PreToolUse, fields{"tool_name": "Bash"})
-	if s := l.state(); s != inbox.Started {
+	if s := l.state(); s != queue.Started {
 		t.Fatalf("state %q after a tool, want started", s)
 	}
 	l.handsOver("two\n<&>  lines ", fields{"last_assistant_message": "did one"})
 	f := l.flight()
-	if f.State != inbox.Offered || f.PromptID != "P1" || f.Session != "S" || f.Via != inbox.ViaStop {
+	if f.State != queue.Offered || f.Handover.PromptID != "P1" || f.Handover.Session != "S" || f.Handover.Via != queue.ViaStop {
 		t.Fatalf("in flight: %+v", f)
 	}
-	if r := l.record(); r.Phase != Turn || r.Work == nil || r.Work.DeliveryID != f.DeliveryID || r.Continuations != 1 {
+	if r := l.record(); r.Phase != Turn || r.Work == nil || r.Work.DeliveryID != f.Delivery || r.Continuations != 1 {
 		t.Fatalf("record: %+v", r)
 	}
 	l.handsOver("/three @x", fields{"stop_hook_active": true, "last_assistant_message": "did two"})
@@ -80,7 +80,7 @@ func TestUnprovenEntryIsOfferedAgain(t *testing.T) {
 	if got := l.replies(); len(got) != 1 {
 		t.Errorf("acknowledged without proof: %q", got)
 	}
-	if f := l.flight(); f.Attempt != 2 || f.PromptID != "P2" || f.TranscriptOffset == 0 {
+	if f := l.flight(); f.Attempt != 2 || f.Handover.PromptID != "P2" || f.Handover.Offset == 0 {
 		t.Errorf("in flight: %+v", f)
 	}
 	// Now the transcript proves it, although the prompt_id does not.
@@ -97,7 +97,7 @@ func TestBackgroundTasksAreWaitedFor(t *testing.T) {
 	tasks := []fields{{"id": "b1", "type": "shell", "status": "running", "description": "sleep", "command": "sleep 9"}}
 	l.quietly(client.Stop, fields{"background_tasks": tasks, "last_assistant_message": "started it"})
 	r := l.record()
-	if s := l.state(); s != inbox.Background || r.Phase != Background || r.LastReply != "started it" ||
+	if s := l.state(); s != queue.Background || r.Phase != Background || r.LastReply != "started it" ||
 		!slices.Equal(r.BackgroundTasks, []string{"shell: sleep"}) || r.BackgroundSince.IsZero() {
 		t.Fatalf("state %s, record %+v", s, r)
 	}
@@ -134,7 +134,7 @@ func TestRunawayEnds(t *testing.T) {
 	if r := l.record(); r.Ruling == nil || r.Ruling.Why != EndRunaway || r.Phase != Ending {
 		t.Errorf("record: %+v", r)
 	}
-	if s := l.state(); s != inbox.Offered {
+	if s := l.state(); s != queue.Offered {
 		t.Errorf("state %q", s)
 	}
 }
@@ -183,7 +183,7 @@ func TestAnotherConversationOfTheClientIsIgnored(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
 	l.quietly(client.Stop, fields{"session_id": "other"})
-	if s := l.state(); s != inbox.Taken {
+	if s := l.state(); s != queue.Taken {
 		t.Errorf("state %q", s)
 	}
 	l.quietly(client.SessionStart, fields{"session_id": "other", "source": "clear"})
@@ -214,7 +214,7 @@ func TestCutOffPayloadStillMarksStarted(t *testing.T) {
 	if r := l.run(l.command([]string{"hook"}, whole[:len(whole)-100])); r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
-	if s := l.state(); s != inbox.Started {
+	if s := l.state(); s != queue.Started {
 		t.Errorf("state %q\n%s", s, l.log())
 	}
 }
@@ -222,9 +222,7 @@ func TestCutOffPayloadStillMarksStarted(t *testing.T) {
 func TestStopWithoutAReadableQueueLeavesUnattended(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	if err := os.Mkdir(l.inbox, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	l.broken.Store(new("the queue cannot be read"))
 	l.quietly(client.Stop, nil)
 	if l.log() == "" {
 		t.Error("hook.log says nothing")
@@ -236,7 +234,7 @@ func TestAnotherSessionsEntryIsLeftAlone(t *testing.T) {
 	l := begin(t, []string{"one", "two"})
 	l.change(func(r *Record) { r.Session = "later" })
 	l.quietly(client.Stop, nil)
-	if s, p := l.state(), l.record().Phase; s != inbox.Taken || p != Unattended {
+	if s, p := l.state(), l.record().Phase; s != queue.Taken || p != Unattended {
 		t.Errorf("state %q, phase %s", s, p)
 	}
 }
@@ -276,32 +274,32 @@ func TestHookInstalledTwice(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two", "three"})
 	var twin *exec.Cmd
-	l.locked(func(q *inbox.Held) {
-		twin = l.command([]string{"hook"}, l.payload(client.Stop, fields{"stop_hook_active": true}))
-		twin.Stdout, twin.Stderr = &strings.Builder{}, &strings.Builder{}
-		if err := twin.Start(); err != nil {
-			t.Fatal(err)
-		}
-		until(t, "the second hook to wait for the lock", func() bool { _, asks := l.called.Load(twin.Process.Pid); return asks })
-		// The first one does its work meanwhile.
-		_, err := q.Acknowledge(inbox.Acknowledgement{Now: time.Now()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := q.Next()
-		if err == nil {
-			_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "S", PromptID: "P1"})
-		}
-		r := l.record()
-		r.HandOvers++
-		if err = errors.Join(err, l.live.save(r)); err != nil {
-			t.Fatal(err)
-		}
-	})
+	first, err := l.live.Enter(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin = l.command([]string{"hook"}, l.payload(client.Stop, fields{"stop_hook_active": true}))
+	twin.Stdout, twin.Stderr = &strings.Builder{}, &strings.Builder{}
+	if err := twin.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the second hook to wait for the first", func() bool { _, asks := l.called.Load(twin.Process.Pid); return asks })
+	// The first one does its work meanwhile.
+	done := first.Finishes(first.Own(), queue.Reply{At: time.Now()})
+	to := queue.Handover{Via: queue.ViaStop, Session: "S", PromptID: "P1", At: time.Now()}
+	if _, err := first.Ask(t.Context(), testbed.Patience, done, wire.Step{Do: wire.Offer, To: to}); err != nil {
+		t.Fatal(err)
+	}
+	first.Record.HandOvers++
+	first.Works(first.Own())
+	if err := first.Save(); err != nil {
+		t.Fatal(err)
+	}
+	first.Leave()
 	if r := ended(t, twin); r.status != 0 || r.stderr != "" {
 		t.Fatalf("%+v", r)
 	}
-	if f := l.flight(); f == nil || f.State != inbox.Offered || len(l.replies()) != 1 {
+	if f := l.flight(); f == nil || f.State != queue.Offered || len(l.replies()) != 1 {
 		t.Errorf("in flight %+v, outbox %q\n%s", f, l.replies(), l.log())
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // TestAKillBeforeTheAcknowledgement, while the session settles: the entry is
@@ -23,10 +23,10 @@ func TestAKillBeforeTheAcknowledgement(t *testing.T) {
 			l.append("one")
 			flight := l.offerFirst()
 			l.quietly(client.SessionStart, fields{"source": "startup"})
-			l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
+			l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt)})
 			l.quietly(client.PreToolUse, fields{"tool_name": "Bash"})
 			l.quietly(client.Stop, fields{"last_assistant_message": "did one"})
-			if r := l.record(); r.Phase != Settling || r.Settles != flight.DeliveryID || len(l.replies()) != 0 {
+			if r := l.record(); r.Phase != Settling || r.Settles != flight.Delivery || len(l.replies()) != 0 {
 				t.Fatalf("%+v, %q", r, l.replies())
 			}
 			said := ""
@@ -36,23 +36,13 @@ func TestAKillBeforeTheAcknowledgement(t *testing.T) {
 			r := l.record()
 			path := clienttest.Transcript(t, `{"type":"user","promptId":"`+r.PromptID+`"}`, clienttest.StopLine(`{"command":"make test"}`, said))
 			l.change(func(r *Record) { r.Transcript = path })
-			l.locked(func(q *inbox.Held) {
-				_, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{
-					Policy: inbox.DeadLetter, Counts: true, Now: time.Now(),
-					Finished: func(f inbox.InFlight) *inbox.Acknowledgement {
-						said := Finished(l.home, f.Session, f.DeliveryID, time.Now())
-						if said == nil {
-							return nil
-						}
-						return &inbox.Acknowledgement{Session: said.Session, Reply: said.Text, Abandoned: said.Abandoned, Now: said.At}
-					},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-			})
-			if got := l.replies(); over != (len(got) == 1 && got[0] == "did one") || l.flight() != nil {
-				t.Errorf("replies %q, in flight %+v", got, l.flight())
+			finished := Finished(l.home, "S", flight.Delivery, time.Now())
+			if over != (finished != nil && finished.Text == "did one") {
+				t.Errorf("it has said %+v", finished)
+			}
+			outcome, _ := l.recovers(queue.Interruption{Policy: queue.DeadLetterOrphan, Counts: true, Finished: finished != nil})
+			if want := map[bool]queue.Outcome{true: queue.StaleOrphanDeleted, false: queue.DeadLettered}[over]; outcome != want || l.flight() != nil {
+				t.Errorf("recovered: %s, in flight %+v", outcome, l.flight())
 			}
 		})
 	}

@@ -6,11 +6,13 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
 	"heartbeat/hook/process"
+	"heartbeat/queue"
+	"heartbeat/queue/wire"
 )
 
 // broken are outputs that take nothing.
@@ -33,19 +35,15 @@ func broken(t *testing.T) map[string]*os.File {
 // been handed over.
 func (l *lab) queuedAfresh(prompt string) {
 	l.t.Helper()
-	l.locked(func(q *inbox.Held) {
-		f, err := q.InFlight()
-		if err != nil || f != nil {
-			l.t.Fatalf("in flight %+v, %v\n%s", f, err, l.log())
-		}
-		e, err := q.Next()
-		if err == nil {
-			f, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "S"})
-		}
-		if err != nil || f.Attempt != 1 || handover.PromptFor(f.Given()) != prompt {
-			l.t.Errorf("%+v, %v: want %q for the first time", f, err, prompt)
-		}
-	})
+	if f := l.flight(); f != nil {
+		l.t.Fatalf("in flight %+v\n%s", f, l.log())
+	}
+	to := queue.Handover{Via: queue.ViaStop, Session: "S", At: time.Now()}
+	l.queue.Carry("S", wire.Request{Steps: []wire.Step{{Do: wire.Offer, To: to}}})
+	if f := l.flight(); f == nil || f.Attempt != 1 || handover.PromptFor(&f.Given) != prompt {
+		l.t.Errorf("%+v: want %q for the first time", f, prompt)
+	}
+	l.moved()
 }
 
 // What the client did not get is queued as before: it was offered for good,
@@ -131,7 +129,7 @@ func TestAStopThatIsCutOffAcknowledgesNothing(t *testing.T) {
 	if r := l.run(l.command([]string{"hook"}, whole[:len(whole)-100])); r.status != 0 || r.stdout+r.stderr != "" {
 		t.Fatalf("%+v", r)
 	}
-	if s, p := l.state(), l.record().Phase; s != inbox.Taken || p != Unattended {
+	if s, p := l.state(), l.record().Phase; s != queue.Taken || p != Unattended {
 		t.Errorf("state %q, phase %s\n%s", s, p, l.log())
 	}
 }

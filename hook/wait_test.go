@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/testbed"
+	"heartbeat/queue"
 )
 
 // ended waits for a hook and returns what it showed.
@@ -42,7 +42,7 @@ func TestWakesOnAnAppend(t *testing.T) {
 	if r := l.record(); r.Phase != Turn || r.Work == nil || r.Waiter != (Process{}) {
 		t.Errorf("record: %+v", r)
 	}
-	if s := l.state(); s != inbox.Offered {
+	if s := l.state(); s != queue.Offered {
 		t.Errorf("state %q", s)
 	}
 }
@@ -133,11 +133,10 @@ func BenchmarkWake(b *testing.B) {
 		}
 		took = append(took, time.Since(begin))
 		l.quietly(client.UserPromptSubmit, fields{"prompt_id": fmt.Sprint("P", len(took)+1)}) // another one's turn
-		l.locked(func(q *inbox.Held) {
-			if _, err := q.Acknowledge(inbox.Acknowledgement{Now: time.Now()}); err != nil {
-				b.Fatal(err)
-			}
-		})
+		if err := l.queue.Change(l.flight().Delivery, func(e queue.Entry) (queue.Entry, error) { return e.Acknowledge(time.Now()) }); err != nil {
+			b.Fatal(err)
+		}
+		l.moved()
 	}
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2])/float64(time.Millisecond), "ms-median")

@@ -1,4 +1,4 @@
-package hook
+package inbox
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heartbeat/hook/client/clienttest"
-	"heartbeat/hook/inbox"
 )
 
 // TestPromptOfAnEntryInFlight: proof compares texts, so the record must give
@@ -34,7 +33,7 @@ func samePromptAsQueue(t *testing.T, line string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "inbox.jsonl")
 	clienttest.Append(t, path, line+"\n")
-	opened, err := inbox.Open(inbox.Place{Inbox: path})
+	opened, err := Open(Place{Inbox: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +47,7 @@ func samePromptAsQueue(t *testing.T, line string) {
 	if err != nil {
 		return // no entry: a blank or a fragment
 	}
-	if _, err := q.Offer(e, inbox.Offering{Via: inbox.ViaStop}); err != nil {
+	if _, err := q.Offer(e, Offering{Via: ViaStop}); err != nil {
 		t.Fatal(err)
 	}
 	f, err := q.InFlight()
