@@ -98,7 +98,7 @@ var bans = []ban{
 	{
 		[]string{"hook", "hook/handover", "orchestrator/session"},
 		[]string{"hook/inbox"},
-		nil, "only the scheduler moves entries: a session asks it", false,
+		nil, "only the scheduler moves entries: a session asks it", true,
 	},
 	{[]string{"queue/..."}, []string{"hook/..."}, nil, "what a prompt is, and may become, knows no client and no file", false},
 	{

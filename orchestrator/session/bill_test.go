@@ -32,7 +32,7 @@ func (l *lab) billed(began time.Time, change ...func(*Spec)) *shim {
 	}
 	in, orders := io.Pipe()
 	l.t.Cleanup(func() { _ = orders.Close() })
-	l.runs = l.scheduler(orders)
+	l.runs = l.scheduler(id, orders)
 	s.out = &outlet{enc: json.NewEncoder(l.runs)}
 	go s.readOrders(bufio.NewReader(in))
 	return s

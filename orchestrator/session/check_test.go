@@ -10,17 +10,20 @@ import (
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/inbox"
 	"heartbeat/queue"
+	"heartbeat/queue/queuetest"
 	"heartbeat/queue/wire"
 )
 
-// held runs do under the hook lock.
-func (l *lab) held(do func(q *inbox.Held) error) {
+// unproven has the first entry handed over to a former session, and its check not pass.
+func (l *lab) unproven(to queue.Handover, said string, most int) {
 	l.t.Helper()
-	if err := l.queue.Hold(l.t.Context(), do); err != nil {
-		l.t.Fatal(err)
-	}
+	e := l.offer(to, true)
+	l.change(func(e queue.Entry) (queue.Entry, error) { return e.Claim(time.Now()) })
+	l.change(func(e queue.Entry) (queue.Entry, error) {
+		return e.Judge(queue.Verdict{Check: 1, Most: most}, time.Now())
+	})
+	l.queue.Show(e.Delivery, queue.Shown{Output: said})
 }
 
 // TestASessionBeginsWithAnIteration, if that is due: it uses up no attempt, and one
@@ -28,30 +31,17 @@ func (l *lab) held(do func(q *inbox.Held) error) {
 func TestASessionBeginsWithAnIteration(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "mend it", "next")
-	l.held(func(q *inbox.Held) error {
-		e, err := q.Next()
-		if err != nil {
-			return err
-		}
-		f, err := q.Offer(e, inbox.Offering{Session: "S0", Checked: true})
-		if err == nil {
-			_, err = q.Check(inbox.Acknowledgement{Reply: "done"})
-		}
-		if err == nil {
-			_, err = q.Verdict(inbox.Verdict{Delivery: f.DeliveryID, Check: 1, Output: "two tests fail", Most: 5})
-		}
-		return err
-	})
-	flight := func() *inbox.InFlight {
-		f, err := l.queue.Peek()
-		if err != nil || f == nil {
-			t.Fatalf("in flight %+v, %v", f, err)
+	l.unproven(queue.Handover{Session: "S0"}, "two tests fail", 5)
+	flight := func() *queuetest.Item {
+		f := l.queue.InFlight()
+		if f == nil {
+			t.Fatal("nothing is in flight")
 		}
 		return f
 	}
 
 	o := l.run("", func(s *Spec) { s.Command = []string{"/no/such/client"} })
-	if f := flight(); f.State != inbox.Unproven || f.Iteration != 2 || f.Attempt != 1 || o.Why != hook.EndExited {
+	if f := flight(); f.State != queue.Unproven || f.Iteration != 2 || f.Attempt != 1 || o.Why != hook.EndExited {
 		t.Fatalf("%+v %+v", o, f)
 	}
 
@@ -62,7 +52,7 @@ func TestASessionBeginsWithAnIteration(t *testing.T) {
 		!strings.Contains(string(text), "\n\ntwo tests fail\n\n") || !strings.HasSuffix(string(text), "\n\nmend it") {
 		t.Fatalf("%q, %v", text, err)
 	}
-	if f := flight(); f.State != inbox.Offered || f.Session != id || f.Attempt != 1 || f.Iteration != 2 || !f.Checked {
+	if f := flight(); f.State != queue.Offered || f.Handover.Session != id || f.Attempt != 1 || f.Iteration != 2 || !f.Checked {
 		t.Errorf("%+v %+v", o, f)
 	}
 }
@@ -119,28 +109,16 @@ func TestTasksThatNeverEndAreLeftToTheCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, "mend it")
-			l.held(func(q *inbox.Held) error {
-				e, err := q.Next()
-				if err == nil {
-					_, err = q.Offer(e, inbox.Offering{Session: "S", Checked: checked})
-				}
-				if err == nil {
-					_, err = q.Advance(inbox.Background, "")
-				}
-				return err
-			})
+			l.offer(queue.Handover{Session: "S"}, checked)
+			l.change(func(e queue.Entry) (queue.Entry, error) { return e.Advance(queue.Background, "") })
 			r := &hook.Record{Terms: hook.Terms{Session: "S"}}
 			r.LastReply, r.BackgroundTasks = "it runs", []string{"shell: make"}
 			s := &shim{spec: Spec{Session: "S"}, live: l.live(r), log: slog.New(slog.DiscardHandler)}
 			s.heeds(t.Context()) // as at the start
 			s.abandon(t.Context())
-			f, err := l.queue.Peek()
-			if err != nil || checked != (f != nil && f.State == inbox.Checking && f.Claim.Reply == "it runs" && f.Claim.Abandoned[0] == "shell: make") {
-				t.Errorf("in flight %+v, %v", f, err)
-			}
-			done, err := l.queue.LastReply()
-			if err != nil || checked != (done == "") {
-				t.Errorf("%q, %v", done, err)
+			e := l.queue.Items()[0]
+			if e.Reply.Text != "it runs" || e.Reply.Abandoned[0] != "shell: make" || checked != (e.State == queue.Checking) || checked == (e.State == queue.Done) {
+				t.Errorf("%+v", e)
 			}
 		})
 	}
@@ -151,14 +129,14 @@ func TestTasksThatNeverEndAreLeftToTheCheck(t *testing.T) {
 func TestACheckThatPassesWhileNoHookWaitsIsCounted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		verdict inbox.Verdict
+		verdict queue.Verdict
 		done    int
 		works   bool
 	}{
-		"passed":         {inbox.Verdict{Passed: true}, 1, false},
-		"given up":       {inbox.Verdict{GiveUp: inbox.MaxTime}, 0, false},
-		"not passed":     {inbox.Verdict{}, 0, true},
-		"not judged yet": {inbox.Verdict{Check: -1}, 0, true},
+		"passed":         {queue.Verdict{Passed: true}, 1, false},
+		"given up":       {queue.Verdict{GiveUp: queue.MaxTime}, 0, false},
+		"not passed":     {queue.Verdict{}, 0, true},
+		"not judged yet": {queue.Verdict{Check: -1}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,14 +156,12 @@ func TestACheckThatPassesWhileNoHookWaitsIsCounted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.held(func(q *inbox.Held) error {
-				f, err := q.InFlight()
-				if err == nil && c.verdict.Check == 0 {
-					c.verdict.Delivery, c.verdict.Check = f.DeliveryID, f.Check
-					_, err = q.Verdict(c.verdict)
-				}
-				return err
-			})
+			if c.verdict.Check == 0 {
+				l.change(func(e queue.Entry) (queue.Entry, error) {
+					c.verdict.Check = e.Check
+					return e.Judge(c.verdict, time.Now())
+				})
+			}
 			s.heeds(t.Context())
 			s.heeds(t.Context())
 			if r := s.record; r.Acknowledged != c.done || (r.Work != nil) != c.works {

@@ -9,7 +9,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // writes is a client that keeps its transcript, and calls no hook.
@@ -83,19 +83,20 @@ func TestAClientThatCallsNoHook(t *testing.T) {
 			if o.Why != tt.why || o.Unwatched != tt.unwatched {
 				t.Fatalf("ended as %s, unwatched %v", o, o.Unwatched)
 			}
-			want := inbox.DeadLettered
+			want := queue.DeadLettered
 			if tt.given {
-				want = inbox.Requeued
+				want = queue.Requeued
 			}
-			var got inbox.Outcome
-			err := inbox.HoldOrphaned(t.Context(), l.place(), false, func(q inbox.Orphaned) (err error) {
-				got, _, err = q.Recover(inbox.Interruption{
-					Policy: inbox.DeadLetter, Arrived: func(f inbox.InFlight) inbox.Arrival { return inbox.Arrival(handover.Arrived(f.Given())) }, Unwatched: o.Unwatched, Untaken: o.Untaken,
-				})
-				return err
+			var got queue.Outcome
+			arrived := handover.Arrived(&l.queue.InFlight().Given)
+			l.change(func(e queue.Entry) (queue.Entry, error) {
+				e, got = e.Recover(queue.Interruption{
+					Policy: queue.DeadLetterOrphan, Arrived: arrived, Unwatched: o.Unwatched, Untaken: o.Untaken,
+				}, 1)
+				return e, nil
 			})
-			if err != nil || got != want {
-				t.Errorf("the entry: %s, %v; want %s", got, err, want)
+			if got != want {
+				t.Errorf("the entry: %s; want %s", got, want)
 			}
 		})
 	}

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/orchestrator/usage"
+	"heartbeat/queue"
+	"heartbeat/queue/queuetest"
 	"heartbeat/queue/wire"
 )
 
@@ -28,7 +29,8 @@ func anybody(int, string) error { return nil }
 type lab struct {
 	t                         *testing.T
 	dir, home, stateDir, user string
-	queue                     *inbox.Queue
+	queue                     queuetest.Queue
+	broken                    string // why the queue can do nothing; "": it can
 	kept                      *store.Store
 	runs                      *scheduler
 }
@@ -43,21 +45,42 @@ func newLab(t *testing.T, prompts ...string) *lab {
 	if err := errors.Join(os.Mkdir(l.home, 0o700), os.Mkdir(l.user, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if l.queue, err = inbox.Open(l.place()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.queue.Close() })
 	for _, p := range prompts {
-		if _, err := l.queue.Append(t.Context(), inbox.Letter{Source: "send", Prompt: p}); err != nil {
-			t.Fatal(err)
-		}
+		l.queue.Add(time.Now(), queue.Letter{Source: "send", Prompt: p})
 	}
 	return l
 }
 
-func (l *lab) place() inbox.Place {
-	return inbox.Place{Inbox: filepath.Join(l.home, "inbox.jsonl"), Home: l.home}
+// carry carries out what a session asks.
+func (l *lab) carry(session string, r wire.Request) wire.Answer {
+	if l.broken == "" {
+		return l.queue.Carry(session, r)
+	}
+	a := wire.Answer{N: r.N}
+	a.Refuse(errors.New(l.broken))
+	return a
+}
+
+// change has the entry in flight take a step.
+func (l *lab) change(step func(queue.Entry) (queue.Entry, error)) {
+	l.t.Helper()
+	f := l.queue.InFlight()
+	if f == nil {
+		l.t.Fatal("nothing is in flight")
+	}
+	if err := l.queue.Change(f.Delivery, step); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// offer hands over the first entry.
+func (l *lab) offer(to queue.Handover, checked bool) queue.Entry {
+	l.t.Helper()
+	a := l.carry(to.Session, wire.Request{Steps: []wire.Step{{Do: wire.Offer, To: to, Checked: checked}}})
+	if a.Err() != nil || a.Entry == nil {
+		l.t.Fatalf("%+v", a)
+	}
+	return *a.Entry
 }
 
 // id is the session's, as the client is told.
@@ -142,7 +165,7 @@ func (l *lab) shim(spec Spec, log *slog.Logger) (*Outcome, error) {
 	defer life.Close()
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
-	out := l.scheduler(life)
+	out := l.scheduler(spec.Session, life)
 	err = RunShim(ctx, io.MultiReader(bytes.NewReader(append(line, '\n')), orders), out, anybody, log)
 	return out.last.Outcome, err
 }
@@ -150,20 +173,20 @@ func (l *lab) shim(spec Spec, log *slog.Logger) (*Outcome, error) {
 // scheduler takes a shim's reports, and records what the session costs.
 type scheduler struct {
 	*lab
+	session string
 	orders  io.WriteCloser
 	deaf    bool // it takes nothing
 	mute    bool // it answers nothing
 	full    bool // it cannot record anything
 	last    Report
 	billed  []usage.Record // each time that it was told
-	asked   *inbox.Requests
-	answers chan Order // in their order
+	answers chan Order     // in their order
 }
 
 // live is a session with a record, whose requests are carried out.
 func (l *lab) live(r *hook.Record) *hook.Live {
 	requests, over, ended := make(chan wire.Request, 100), make(chan struct{}), make(chan struct{})
-	asked := inbox.RequestsOf(l.place(), r.Session)
+	session := r.Session
 	live := hook.NewLive(r, l.home, "", func(r wire.Request) {
 		select {
 		case requests <- r:
@@ -175,7 +198,7 @@ func (l *lab) live(r *hook.Record) *hook.Live {
 		for {
 			select {
 			case r := <-requests:
-				live.Answered(asked.Carry(context.Background(), r))
+				live.Answered(l.carry(session, r))
 			case <-over:
 				return
 			}
@@ -189,8 +212,8 @@ func (l *lab) live(r *hook.Record) *hook.Live {
 }
 
 // scheduler answers into a shim's orders.
-func (l *lab) scheduler(orders io.WriteCloser) *scheduler {
-	s := &scheduler{lab: l, orders: orders, asked: inbox.RequestsOf(l.place(), id), answers: make(chan Order, 1000)}
+func (l *lab) scheduler(session string, orders io.WriteCloser) *scheduler {
+	s := &scheduler{lab: l, session: session, orders: orders, answers: make(chan Order, 1000)}
 	l.t.Cleanup(func() { close(s.answers) })
 	go func() {
 		for o := range s.answers {
@@ -213,7 +236,7 @@ func (s *scheduler) Write(line []byte) (int, error) {
 	s.billed = append(s.billed, r.Bill...)
 	switch {
 	case r.Ask != nil:
-		answer := s.asked.Carry(context.Background(), *r.Ask)
+		answer := s.carry(s.session, *r.Ask)
 		s.answers <- Order{Answer: &answer}
 	case r.Bill == nil:
 		s.last = r

@@ -21,6 +21,7 @@ import (
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/ptyrun"
+	"heartbeat/queue"
 )
 
 // A shim that a killed scheduler left can be killed itself after the next
@@ -155,9 +156,6 @@ func TestAStateDirectoryThatFillsUpAfterTheStartDoesNotLoseTheClient(t *testing.
 	if err := errors.Join(os.Mkdir(home, 0o700), os.WriteFile(filepath.Join(home, "sessions"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(home, "inbox.jsonl"), []byte("an entry\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	spec := Spec{
 		Agent: "a", Session: "s", Token: "0123", Dir: dir, Home: home, Inbox: filepath.Join(home, "inbox.jsonl"),
 		StateDir: stateDir, Command: []string{"/bin/sh", "-c", "sleep 60"}, StartTimeout: 200 * time.Millisecond, Grace: time.Second,
@@ -172,7 +170,9 @@ func TestAStateDirectoryThatFillsUpAfterTheStartDoesNotLoseTheClient(t *testing.
 			}
 		}
 	}})
-	o, err := (&lab{t: t, dir: dir, home: home, stateDir: stateDir}).shim(spec, log)
+	l := &lab{t: t, dir: dir, home: home, stateDir: stateDir}
+	l.queue.Add(time.Now(), queue.Letter{Prompt: "an entry"})
+	o, err := l.shim(spec, log)
 	if !full || o == nil || o.Why != hook.EndStartTimeout {
 		t.Errorf("filled up: %t; %v; ended as %+v, want %s of a client that ran", full, err, o, hook.EndStartTimeout)
 	}
@@ -184,14 +184,14 @@ func TestASessionThatCannotBeginSaysWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	home := filepath.Join(dir, ".heartbeat")
-	if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(filepath.Join(home, "inbox.jsonl"), 0o700)); err != nil {
+	if err := os.Mkdir(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	spec := Spec{
 		Agent: "a", Session: "s", Token: "4567", Dir: dir, Home: home, Inbox: filepath.Join(home, "inbox.jsonl"),
 		StateDir: filepath.Join(dir, "state"), Command: []string{"/bin/true"}, Grace: time.Second,
 	}
-	o, err := (&lab{t: t, dir: dir, home: home, stateDir: spec.StateDir}).shim(spec, slog.New(slog.DiscardHandler))
+	o, err := (&lab{t: t, dir: dir, home: home, stateDir: spec.StateDir, broken: "the queue cannot be read"}).shim(spec, slog.New(slog.DiscardHandler))
 	if err != nil || o == nil || o.Detail == "" || o.NoRoom {
 		t.Errorf("%v, ended as %+v", err, o)
 	}
@@ -206,14 +206,13 @@ func TestAClientThatCannotStartOnATextSaysWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	inboxPath := filepath.Join(dir, "inbox.jsonl")
-	if err := os.WriteFile(inboxPath, []byte("an entry\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	spec := Spec{
 		Agent: "a", Session: "s", Token: "89ab", Dir: dir, Home: dir, Inbox: inboxPath, StateDir: filepath.Join(dir, "state"),
 		Command: []string{filepath.Join(dir, "no-such-client")}, KickoffText: "Read CLAUDE.md", Grace: time.Second,
 	}
-	o, err := (&lab{t: t, dir: dir, home: dir, stateDir: spec.StateDir}).shim(spec, slog.New(slog.DiscardHandler))
+	l := &lab{t: t, dir: dir, home: dir, stateDir: spec.StateDir}
+	l.queue.Add(time.Now(), queue.Letter{Prompt: "an entry"})
+	o, err := l.shim(spec, slog.New(slog.DiscardHandler))
 	if err != nil || o == nil || o.Why != hook.EndExited || o.ExitCode != 127 || !strings.Contains(o.Detail, "no-such-client") {
 		t.Errorf("%v, ended as %+v", err, o)
 	}

@@ -7,8 +7,7 @@ import (
 	"testing"
 
 	"heartbeat/hook"
-	"heartbeat/hook/handover"
-	"heartbeat/hook/inbox"
+	"heartbeat/queue"
 )
 
 // Whatever keeps a client from being started after its first entry was
@@ -33,20 +32,11 @@ func TestAStartThatFailsTakesTheFirstEntryBack(t *testing.T) {
 			if o := l.run("exit 0", func(s *Spec) { spoil(t, s) }); o.Why != hook.EndExited || o.Detail == "" {
 				t.Errorf("ended as %+v", o)
 			}
-			q, err := l.queue.Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
+			if f := l.queue.InFlight(); f != nil {
+				t.Fatalf("in flight %+v", f)
 			}
-			defer q.Unlock()
-			if f, err := q.InFlight(); err != nil || f != nil {
-				t.Fatalf("in flight %+v, %v", f, err)
-			}
-			e, err := q.Next()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if f, err := q.Offer(e, inbox.Offering{}); err != nil || f.Attempt != 1 || handover.PromptFor(f.Given()) != "one" {
-				t.Errorf("offered as %+v, %v", f, err)
+			if e := l.offer(queue.Handover{}, false); e.Attempt != 1 || e.IsRepeat() {
+				t.Errorf("offered as %+v", e)
 			}
 		})
 	}
@@ -63,20 +53,7 @@ func TestAnIterationOfALongPromptComesWithTheFirstStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, prompt)
-			l.held(func(q *inbox.Held) error {
-				e, err := q.Next()
-				if err != nil {
-					return err
-				}
-				f, err := q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "S0", Checked: true, File: "/x/prompt-1.txt"})
-				if err == nil {
-					_, err = q.Check(inbox.Acknowledgement{Reply: "done"})
-				}
-				if err == nil {
-					_, err = q.Verdict(inbox.Verdict{Delivery: f.DeliveryID, Check: 1, Output: "fails"})
-				}
-				return err
-			})
+			l.unproven(queue.Handover{Via: queue.ViaStop, Session: "S0", File: "/x/prompt-1.txt"}, "fails", 0)
 			told := filepath.Join(l.dir, "told")
 			if o := l.run(`printf %s "$*" >"`+told+`"`, func(s *Spec) { s.Policy.Checked = true }); o.Why != hook.EndExited {
 				t.Errorf("ended as %+v", o)
