@@ -138,7 +138,7 @@ type Policy struct {
 	Context          Context        `json:"context"`
 	MaxContinuations int            `json:"max_continuations"`
 	// MaxEntry is the largest line that is handed over, in bytes; 0 means
-	// queue.MaxPrompt.
+	// queue.MaxLine.
 	MaxEntry int64 `json:"max_entry,omitempty"`
 	// ForeignStopHooks is true when another Stop hook is installed beside ours:
 	// then only the transcript proves that a hand-over arrived.

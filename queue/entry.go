@@ -24,6 +24,7 @@ package queue
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -34,7 +35,7 @@ type State string
 const (
 	Queued     State = "queued"     // nobody has it
 	Later      State = "later"      // its time has not come
-	Offered    State = "offered"    // recorded, then handed over; no proof that it arrived
+	Offered    State = "offered"    // recorded, then handed over; nothing shows that it arrived
 	Taken      State = "taken"      // the session demonstrably got it
 	Started    State = "started"    // a tool was called since: side effects are possible
 	Background State = "background" // its turn ended while background tasks run
@@ -130,6 +131,8 @@ var (
 	// ErrStale means that the step is about another hand-over, or another check, than the
 	// present one.
 	ErrStale = errors.New("another hand-over or check is the present one")
+	// ErrCancelled means that a person has cancelled the entry. It matches ErrState.
+	ErrCancelled = fmt.Errorf("a person has cancelled it: %w", ErrState)
 )
 
 // Key names an entry in a store.
@@ -233,6 +236,8 @@ type Text struct {
 	// Line is the line of the inbox that it came in, without its newline; nil: the envelope that
 	// Encode makes of it.
 	Line []byte
+	// Length is how long its line was, in bytes at least, where that is not here whole; 0: it is.
+	Length int64
 }
 
 // Given is an entry that was handed over, with what its text is made of.

@@ -20,15 +20,16 @@ type Letter struct {
 	Urgent  bool // it is handed over before those that are not
 	// NotBefore is when it is to be queued; zero: at once.
 	NotBefore time.Time
-	// Most refuses the letter if that many entries are queued already; 0: however many, less
-	// than 0: in any case. An id that was accepted before is a duplicate all the same.
+	// Most is how many entries may be queued, with this one; 0: any number; less than 0: none, the
+	// letter is refused. One whose id was accepted before is a duplicate all the same.
 	Most int
 }
 
 // Limits, in bytes.
 const (
-	// MaxPrompt is the longest prompt where the file sets no other limit (max-entry).
-	MaxPrompt = 1 << 20
+	// MaxLine is the longest line, a prompt with its envelope, where the file sets no other limit
+	// (max-entry).
+	MaxLine = 1 << 20
 	// MaxReply is how much of an agent's last message is kept.
 	MaxReply = 64 << 10
 	// MaxShown is how much of a check's output is kept and handed over.

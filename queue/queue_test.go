@@ -345,6 +345,84 @@ func TestACancelledEntryIsDeadOrAsIfNew(t *testing.T) {
 	}
 }
 
+// TestACancelledEntryIsNotHandedOverAgain, whatever comes first: the end of its turn, the verdict
+// of its check, or the end of its session. What is done by then is done.
+func TestACancelledEntryIsNotHandedOverAgain(t *testing.T) {
+	t.Parallel()
+	for _, as := range []Cancel{CancelForGood, CancelAgain} {
+		same := func(what string, got Entry) {
+			t.Helper()
+			is := got.State == Dead && got.Reason == Cancelled
+			if as == CancelAgain {
+				is = got.State == Queued && got.Place == 9 && got.Attempt == 0 && got.Iteration == 0
+			}
+			if !is || got.Cancel != "" {
+				t.Errorf("%s, %s: %+v", as, what, got)
+			}
+		}
+		cancelled := func(s State) Entry { return must(t)(inState(t, s).MarkCancelled(as)) }
+		ended := Interruption{Policy: RetryOrphan, Finished: true, Now: noon}
+		checked := cancelled(Started)
+		checked.Checked = true
+		got, _ := checked.Recover(ended, 9)
+		same("its turn is over, and its work is checked", got)
+		if got, outcome := cancelled(Started).Recover(ended, 9); outcome != StaleOrphanDeleted || got.State != Done {
+			t.Errorf("%s, its turn is over: %+v", as, got)
+		}
+		for _, why := range []Reason{"", NoProgress} {
+			same("its check has not passed", must(t)(cancelled(Checking).Judge(Verdict{Check: 1, Place: 9, GiveUp: why}, noon)))
+		}
+		aside := must(t)(cancelled(Checking).Suspend(1, "c", noon))
+		same("a person has said no", must(t)(aside.Judge(Verdict{Check: 1, Place: 9}, noon)))
+		if got := must(t)(cancelled(Checking).Judge(Verdict{Check: 1, Passed: true}, noon)); got.State != Done {
+			t.Errorf("%s, its check has passed: %+v", as, got)
+		}
+		for _, s := range []State{Offered, Unproven} {
+			if _, err := cancelled(s).OfferAgain(Handover{}); !errors.Is(err, ErrCancelled) || !errors.Is(err, ErrState) {
+				t.Errorf("%s, %s is handed over again: %v", as, s, err)
+			}
+		}
+		if _, err := must(t)(cancelled(Started).Fail("overloaded")).Rebind(Handover{}); !errors.Is(err, ErrCancelled) {
+			t.Errorf("%s, another session goes on with it: %v", as, err)
+		}
+	}
+}
+
+// TestACancelEndsWithItsHandOver: it killed the work of a later one.
+func TestACancelEndsWithItsHandOver(t *testing.T) {
+	t.Parallel()
+	e := must(t)(must(t)(inState(t, Offered).MarkCancelled(CancelForGood)).Withdraw())
+	e = must(t)(must(t)(e.Offer(Handover{})).Advance(Started, ""))
+	if got, outcome := e.Recover(Interruption{Policy: RetryOrphan, Now: noon}, 9); outcome != Requeued || got.State != Queued {
+		t.Errorf("%s: %+v", outcome, got)
+	}
+}
+
+// TestWhatIsNotHereWholeIsNotRetried: of what left the inbox of an adopted queue there is no text.
+func TestWhatIsNotHereWholeIsNotRetried(t *testing.T) {
+	t.Parallel()
+	for _, why := range []Reason{Torn, TooLarge, Lost} {
+		if _, err := queued().end(Dead, why, "", noon).Retry(9); !errors.Is(err, ErrState) {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+}
+
+// TestAClaimOfASessionIsNoInterruption: a session that went on while its interrupted work was
+// checked, and claimed to be done, was treated as one that had claimed nothing.
+func TestAClaimOfASessionIsNoInterruption(t *testing.T) {
+	t.Parallel()
+	e := inState(t, Started)
+	e.Checked = true
+	e, _ = e.Recover(Interruption{Policy: DeadLetterOrphan, Now: noon}, 9)
+	if e.Interrupted != Started {
+		t.Fatalf("%+v", e)
+	}
+	if e = must(t)(e.VoidCheck().Claim(noon)); e.Interrupted != "" {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestALaterEntryWaitsForItsTime(t *testing.T) {
 	t.Parallel()
 	e := must(t)(queued().Defer(noon, 0))
@@ -387,6 +465,10 @@ func TestWhateverIsDoneAnEntryNeitherComesBackNorIsStuck(t *testing.T) {
 				t.Fatalf("%s: checked without a claim, or the other way round: %+v", name, e)
 			case !slices.Contains(States, e.State):
 				t.Fatalf("%s: the state %q", name, e.State)
+			case e.Cancel != "" && !e.State.IsInFlight() && e.State != Suspended:
+				t.Fatalf("%s: %+v is cancelled", name, e)
+			case e.Interrupted != "" && e.State != Checking && e.State != Unproven:
+				t.Fatalf("%s: %+v is interrupted", name, e)
 			case e.Attempt < 0 || e.Attempt == 0 && e.State.IsInFlight():
 				t.Fatalf("%s: attempt %d in flight", name, e.Attempt)
 			}
@@ -409,7 +491,7 @@ func ends(e Entry) Entry {
 	case Queued:
 		e, _ = e.Offer(Handover{})
 	case Unproven:
-		if e.Interrupted == "" {
+		if e.Interrupted == "" && e.Cancel == "" {
 			e, _ = e.OfferAgain(Handover{})
 		} else {
 			e, _ = e.Recover(Interruption{Now: noon}, 99)

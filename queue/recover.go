@@ -91,8 +91,11 @@ const (
 // Recover decides what becomes of an entry in flight whose session is gone. The first of these
 // that applies decides:
 //
-//  1. Its turn is demonstrably over: it is done, or is checked where it has to be.
-//  2. A person has cancelled it: dead, or queued again as if it were new (place is where).
+//  1. Its turn is demonstrably over: it is done, cancelled or not. One that has to be checked is
+//     checked, unless it was cancelled: that a session says it is done proves nothing.
+//  2. A person has cancelled it: dead, or queued again as if it were new (place is where). One
+//     whose check ends before its session is gone is done if that passes (Judge); if not, the
+//     same becomes of it as here.
 //     It is over its budget: dead.
 //  3. It is checking, or unproven: it stays, and no attempt is used up. If it is unproven
 //     because its session was interrupted, 6 to 8 decide by the state that it had then.
@@ -113,19 +116,13 @@ func (e Entry) Recover(i Interruption, place int64) (Entry, Outcome) {
 		return e, NothingToRecover
 	}
 	switch {
-	case i.Finished && e.State.IsInSession():
-		if e.Checked {
-			e, _ = e.Claim(i.Now)
-			return e, LeftChecking
-		}
+	case i.Finished && e.State.IsInSession() && !e.Checked:
 		return e.end(Done, "", "", i.Now), StaleOrphanDeleted
 	case e.Cancel != "":
-		again := e.Cancel == CancelAgain
-		if e = e.end(Dead, Cancelled, i.Cause, i.Now); again {
-			e, _ = e.Retry(place)
-			return e, QueuedAgain
-		}
-		return e, CancelledOrphan
+		return e.carryOutCancel(i.Cause, place, i.Now)
+	case i.Finished && e.State.IsInSession():
+		e, _ = e.Claim(i.Now)
+		return e, LeftChecking
 	case i.OverBudget:
 		return e.end(Dead, OverBudget, i.Cause, i.Now), DeadLettered
 	case e.State == Checking:
@@ -159,6 +156,16 @@ func (e Entry) Recover(i Interruption, place int64) (Entry, Outcome) {
 		}
 	}
 	return e.orphan(i, untaken)
+}
+
+// carryOutCancel ends a cancelled entry, or queues it at a place as if it were new.
+func (e Entry) carryOutCancel(cause string, place int64, now time.Time) (Entry, Outcome) {
+	again := e.Cancel == CancelAgain
+	if e = e.end(Dead, Cancelled, cause, now); again {
+		e, _ = e.Retry(place)
+		return e, QueuedAgain
+	}
+	return e, CancelledOrphan
 }
 
 // weigh determines the state that counts, and reports whether the entry demonstrably reached no
@@ -203,7 +210,7 @@ func (e Entry) orphan(i Interruption, untaken bool) (Entry, Outcome) {
 
 // requeue puts an entry in flight back into its place.
 func (e Entry) requeue() Entry {
-	e.State, e.Failure, e.Claimed, e.Interrupted = Queued, "", time.Time{}, ""
+	e.State, e.Failure, e.Claimed, e.Interrupted, e.Cancel = Queued, "", time.Time{}, "", ""
 	return e
 }
 

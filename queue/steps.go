@@ -15,7 +15,8 @@ func (e Entry) Is(delivery string, handover int64) bool {
 	return e.Delivery == delivery && e.Handover.N == handover
 }
 
-// Wake makes an entry due whose time has come: it is queued, at a place behind all that was.
+// Wake makes an entry due whose time has come: it is queued at a place, which is to be behind all
+// others of its lane.
 func (e Entry) Wake(place int64) (Entry, error) {
 	if e.State != Later {
 		return e, e.refuse("queue", ErrState)
@@ -57,9 +58,12 @@ func (e Entry) Offer(to Handover) (Entry, error) {
 }
 
 // OfferAgain hands over an entry in flight again: there is no proof that it was taken, which is
-// its next attempt, or its check has not passed, which is its next iteration.
+// its next attempt, or its check has not passed, which is its next iteration. One that a person
+// has cancelled is not: Recover ends it.
 func (e Entry) OfferAgain(to Handover) (Entry, error) {
 	switch {
+	case e.Cancel != "":
+		return e, e.refuse("hand over again", ErrCancelled)
 	case e.State == Offered:
 		e.Untouched = false
 		e.Attempt++
@@ -81,7 +85,8 @@ func (e Entry) handOver(to Handover) Entry {
 	return e
 }
 
-// Withdraw takes back a hand-over that demonstrably reached nobody. It uses up no attempt.
+// Withdraw takes back a hand-over that demonstrably reached nobody. It uses up no attempt. What a
+// person wanted of that hand-over is over with it.
 func (e Entry) Withdraw() (Entry, error) {
 	if e.State != Offered {
 		return e, e.refuse("withdraw", ErrState)
@@ -95,6 +100,7 @@ func (e Entry) Withdraw() (Entry, error) {
 		e.State = Queued
 		e.Attempt--
 	}
+	e.Cancel = ""
 	return e, nil
 }
 
@@ -145,10 +151,13 @@ func (e Entry) MarkUnread() (Entry, error) {
 }
 
 // Rebind gives an entry whose turn a failure ended to another session, which continues its
-// conversation. State and attempt stay.
+// conversation. State and attempt stay. One that a person has cancelled is not given.
 func (e Entry) Rebind(to Handover) (Entry, error) {
-	if !e.State.IsInFlight() || e.Failure == "" {
+	switch {
+	case !e.State.IsInFlight() || e.Failure == "":
 		return e, e.refuse("go on with", ErrState)
+	case e.Cancel != "":
+		return e, e.refuse("go on with", ErrCancelled)
 	}
 	to.N, to.Via, to.File, to.Unmarked = e.Handover.N+1, ViaResume, e.Handover.File, e.Handover.Unmarked
 	e.Handover = to
@@ -190,7 +199,7 @@ func (e Entry) Claim(now time.Time) (Entry, error) {
 	case !e.State.IsInSession():
 		return e, e.refuse("check", ErrState)
 	}
-	e.State, e.Claimed, e.Failure = Checking, now, ""
+	e.State, e.Claimed, e.Failure, e.Interrupted = Checking, now, "", ""
 	e.Checked, e.Iteration = true, max(1, e.Iteration)
 	e.Check++
 	return e, nil
@@ -201,7 +210,7 @@ func (e Entry) Claim(now time.Time) (Entry, error) {
 // check, of the same iteration. If nothing is being checked, nothing changes.
 func (e Entry) VoidCheck() Entry {
 	if e.State == Checking {
-		e.State, e.Claimed = Started, time.Time{}
+		e.State, e.Claimed, e.Interrupted = Started, time.Time{}, ""
 		e.Check++
 	}
 	return e
@@ -216,10 +225,13 @@ type Verdict struct {
 	GiveUp Reason
 	Cause  string
 	Most   int // how many iterations there may be; 0: any number
+	// Place is where an entry is queued again that a person has cancelled so.
+	Place int64
 }
 
 // Judge ends an entry by what a check has found, or has it handed over again: one in flight by
-// its session or the next one, one that was suspended before all that is queued.
+// its session or the next one, one that was suspended before all that is queued. One that a
+// person has cancelled is not handed over again: it ends as Recover has it end.
 func (e Entry) Judge(v Verdict, now time.Time) (Entry, error) {
 	switch {
 	case e.State != Checking && e.State != Suspended:
@@ -231,6 +243,9 @@ func (e Entry) Judge(v Verdict, now time.Time) (Entry, error) {
 	switch {
 	case v.Passed:
 		return e.end(Done, "", "", now), nil
+	case e.Cancel != "":
+		e, _ = e.carryOutCancel(v.Cause, v.Place, now)
+		return e, nil
 	case v.GiveUp != "":
 		return e.end(Dead, v.GiveUp, v.Cause, now), nil
 	case e.State == Suspended:
@@ -256,7 +271,8 @@ func (e Entry) Suspend(check int, conversation string, now time.Time) (Entry, er
 	return e, nil
 }
 
-// Cancel is what a person wants of an entry in flight once its session is gone; "" for nothing.
+// Cancel is what a person wants of an entry in flight once its session is gone; "" for nothing. It
+// is about the present hand-over alone.
 type Cancel string
 
 // A cancelled entry is dead, or is queued again as if it were new.
@@ -282,9 +298,10 @@ func (e Entry) Drop(now time.Time) (Entry, error) {
 	return e.end(Dead, DropByHand, "", now), nil
 }
 
-// Retry queues a dead entry again as if it were new, at a place behind all that is queued.
+// Retry queues a dead entry again as if it were new, at a place, which is to be behind all others
+// of its lane. One whose text is not here whole stays dead.
 func (e Entry) Retry(place int64) (Entry, error) {
-	if e.State != Dead || e.Reason == Torn || e.Reason == TooLarge {
+	if e.State != Dead || e.Reason == Torn || e.Reason == TooLarge || e.Reason == Lost {
 		return e, e.refuse("retry", ErrState)
 	}
 	e.State, e.Place, e.Tries, e.NotBefore = Queued, place, Tries{}, time.Time{}

@@ -114,17 +114,17 @@ func New(opt Options) *Checker {
 	if opt.Files == nil {
 		opt.Files = proof.Files
 	}
-	d := &Checker{opt: opt, attempts: attempts.Of(opt.StateDir)}
-	d.Limit(0)
-	return d
+	c := &Checker{opt: opt, attempts: attempts.Of(opt.StateDir)}
+	c.Limit(0)
+	return c
 }
 
 // Limit sets how many checks run at once; 0: as many as there are processors.
-func (d *Checker) Limit(most int) { d.room.limit(most) }
+func (c *Checker) Limit(most int) { c.room.limit(most) }
 
 // Sweep ends what is left of checks of a scheduler that was killed.
-func (d *Checker) Sweep(ctx context.Context) (agents []string, err error) {
-	return proof.Sweep(ctx, d.opt.StateDir)
+func (c *Checker) Sweep(ctx context.Context) (agents []string, err error) {
+	return proof.Sweep(ctx, c.opt.StateDir)
 }
 
 // Case is an agent whose entry in flight is to be checked.
@@ -135,8 +135,8 @@ type Case struct {
 	Agent func() *config.Agent
 	// Tell is called with how far it is, each time that changes.
 	Tell func(status.Proof)
-	// Worked returns how long the agent has worked since the last verdict, as far as this run has
-	// seen it; 0: it has not.
+	// Worked returns how long the agent has worked on the entry in flight since the last verdict,
+	// as far as this run has seen it; 0: it has not.
 	Worked func() time.Duration
 	// Judged is called with what the entry has become by a verdict, or when it was suspended.
 	Judged func(queue.Entry)
@@ -150,8 +150,8 @@ type Case struct {
 // Prove checks the entry in flight of an agent, if it is to be checked, and carries out the
 // verdict. It returns when nothing is to be checked any more, or ctx is done; what prevents it
 // from a verdict is told (Case.Tell), and tried again. One agent has one Prove at a time.
-func (d *Checker) Prove(ctx context.Context, c Case) {
-	r := run{Checker: d, Case: c}
+func (c *Checker) Prove(ctx context.Context, of Case) {
+	r := run{Checker: c, Case: of}
 	for ctx.Err() == nil {
 		over, err := r.step(ctx)
 		switch {
@@ -177,8 +177,8 @@ type subject struct {
 }
 
 // subjectOf reads all that is known of an entry; nil: its work is not to be checked.
-func (d *Checker) subjectOf(ctx context.Context, a *config.Agent, find func(*store.View) (*queue.Entry, error)) (*subject, error) {
-	return store.Get(ctx, d.opt.Store.Reader, func(v *store.View) (*subject, error) {
+func (c *Checker) subjectOf(ctx context.Context, a *config.Agent, find func(*store.View) (*queue.Entry, error)) (*subject, error) {
+	return store.Get(ctx, c.opt.Store.Reader, func(v *store.View) (*subject, error) {
 		e, err := find(v)
 		if err != nil || e == nil || e.State != queue.Checking && e.State != queue.Suspended {
 			return nil, err
@@ -217,7 +217,7 @@ func read(v *store.View, a *config.Agent, e queue.Entry) (*subject, error) {
 	return s, err
 }
 
-func (d *Checker) inFlight(key string) func(*store.View) (*queue.Entry, error) {
+func (c *Checker) inFlight(key string) func(*store.View) (*queue.Entry, error) {
 	return func(v *store.View) (*queue.Entry, error) { return entries.InFlight(v, key) }
 }
 
@@ -228,7 +228,9 @@ func (s *subject) definition() string { return Definition(s.until) }
 // there is none.
 func (s *subject) standing() *entries.Verdict {
 	if n := len(s.verdicts); n > 0 && s.verdicts[n-1].Check == s.Check {
-		return &s.verdicts[n-1]
+		v := s.verdicts[n-1]
+		v.Output = s.output
+		return &v
 	}
 	return nil
 }
@@ -273,9 +275,7 @@ func (s *subject) shown() string {
 	if s.pass != nil {
 		what.Definition, what.Output, what.Files = s.pass.definition, s.pass.output, s.pass.files
 	}
-	if s.reply != nil {
-		what.Reply = s.reply.Text
-	}
+	what.Reply = s.said()
 	data, err := json.Marshal(what)
 	if err != nil { // it is plain data
 		data = []byte(err.Error())
@@ -298,12 +298,14 @@ type run struct {
 func (r *run) step(ctx context.Context) (over bool, err error) {
 	a := r.Agent()
 	s, err := r.subjectOf(ctx, a, r.inFlight(r.Key))
-	if err != nil || s == nil || s.State != queue.Checking {
-		return err == nil, err
+	switch {
+	case err != nil:
+		return false, err
+	case s == nil || s.State != queue.Checking:
+		return true, nil
 	}
 	r.about(s)
 	if v := s.standing(); v != nil {
-		v.Output = s.output
 		return false, r.carryOut(ctx, s, *v)
 	}
 	if s.until == nil {
@@ -390,7 +392,8 @@ func (r *run) check(ctx context.Context, s *subject) error {
 	})
 }
 
-// said is the session's last message.
+// said is the session's last message about the work that is checked: one that was interrupted has
+// said nothing of it.
 func (s *subject) said() string {
 	if s.reply == nil || s.Interrupted != "" {
 		return ""
@@ -409,15 +412,20 @@ func (r *run) notPassed(ctx context.Context, s *subject, v entries.Verdict) erro
 	if d.Wait == 0 || s.State == queue.Suspended { // which has waited for people
 		return r.carryOut(ctx, s, v)
 	}
-	return r.write(ctx, func(c *store.Change) error { return entries.Record(c, s.Key, v) })
+	return r.write(ctx, func(c *store.Change) error {
+		if err := dropVain(c, s.Key); err != nil {
+			return err
+		}
+		return entries.Record(c, s.Key, v)
+	})
 }
 
 // worked is how long the agent has worked in this iteration: as this run has seen it. Where it
-// has seen nothing of it (the scheduler was started since), from the hand-over to the claim, but
-// not longer than since the last verdict. A session that was interrupted has claimed nothing, and
+// has seen nothing of it (the scheduler was started since, or the entry was suspended, and the agent
+// has worked on others), from the hand-over to the claim, but not longer than since the last verdict. A session that was interrupted has claimed nothing, and
 // nobody knows how long it worked: hours in which nothing ran are no work.
 func (r *run) worked(s *subject) time.Duration {
-	if r.Worked != nil {
+	if r.Worked != nil && s.State == queue.Checking {
 		if seen := r.Worked(); seen > 0 {
 			return seen
 		}
@@ -478,10 +486,7 @@ func (r *run) answered(ctx context.Context, s *subject, say Say) error {
 func (r *run) ask(ctx context.Context, s *subject) Ask {
 	a := Ask{
 		Agent: s.agent.Name, Key: s.Agent, Delivery: s.Delivery, Iteration: s.Iteration, Until: s.until,
-		Prompt: s.prompt, Output: s.pass.output, About: s.shown(), Aside: s.State == queue.Suspended || s.until.Aside && r.mayBeSuspended(ctx, s),
-	}
-	if s.reply != nil {
-		a.Reply = s.reply.Text
+		Prompt: s.prompt, Reply: s.said(), Output: s.pass.output, About: s.shown(), Aside: s.State == queue.Suspended || s.until.Aside && r.mayBeSuspended(ctx, s),
 	}
 	return a
 }
@@ -535,8 +540,8 @@ func (r *run) judge(ctx context.Context, s *subject, v entries.Verdict, also fun
 	if s.until != nil && s.until.MaxIterations > 0 {
 		v.Most = s.until.MaxIterations + s.asks()
 	}
-	if v.GiveUp != "" {
-		v.Cause = cause(v)
+	if !v.Passed {
+		v.Cause = cause(v) // if that ends it
 	}
 	var after *queue.Entry
 	err := r.write(ctx, func(c *store.Change) (err error) {
@@ -557,7 +562,7 @@ func (r *run) judge(ctx context.Context, s *subject, v entries.Verdict, also fun
 	if err != nil {
 		return err
 	}
-	r.note(s, v)
+	r.note(s, v, *after)
 	if r.Judged != nil {
 		r.Judged(*after)
 	}
@@ -597,10 +602,11 @@ func cause(v entries.Verdict) string {
 	return fmt.Sprintf("after %s: %s", iterations, what)
 }
 
-// note tells the journal and the log of a verdict.
-func (r *run) note(s *subject, v entries.Verdict) {
+// note tells the journal and the log of a verdict, by which an entry has become after.
+func (r *run) note(s *subject, v entries.Verdict, after queue.Entry) {
 	log := r.opt.Log.With("agent", s.agent.Name, "entry", s.Delivery, "iteration", v.Iteration)
-	if v.Told { // its work on this iteration goes on
+	cancelled := !v.Passed && (after.Reason == queue.Cancelled || after.Iteration == 0)
+	if v.Told && !cancelled { // its work on this iteration goes on
 		log.Info("an entry goes on with the answers to what its agent has asked")
 		return
 	}
@@ -619,6 +625,8 @@ func (r *run) note(s *subject, v entries.Verdict) {
 	switch {
 	case v.Passed:
 		log.Info("an entry is proven")
+	case cancelled:
+		log.Info("an entry is not proven, and is not handed over again: it was cancelled", "is", after.State)
 	case v.GiveUp != "":
 		log.Warn("an entry is given up: it could not be proven", "why", v.GiveUp, "check", v.Cause)
 	default:

@@ -83,7 +83,7 @@ func (p *people) answer(s check.Say) {
 func newRig(t testing.TB, until *config.Until) *rig {
 	dir := t.TempDir()
 	r := &rig{
-		TB: t, Store: entriestest.New(t, dir, check.Schema), people: &people{say: check.Say{Answer: check.Waits}}, wake: make(chan struct{}, 1), look: make(chan struct{}, 1),
+		TB: t, Store: entriestest.New(t, dir), people: &people{say: check.Say{Answer: check.Waits}}, wake: make(chan struct{}, 1), look: make(chan struct{}, 1),
 		agent: &config.Agent{Name: "a", Dir: t.TempDir(), Until: until},
 	}
 	r.Checker = check.New(check.Options{
@@ -310,7 +310,7 @@ func TestAnEntryIsGivenUp(t *testing.T) {
 	}
 	// A person queues it again, as if it were new.
 	r.write(func(c *store.Change) error {
-		_, err := entries.Retry(c, "key", e.Delivery)
+		_, _, err := entries.Retry(c, "key", time.Now(), e.Delivery)
 		return err
 	})
 	r.answers = append(r.answers, failed("three"))
@@ -481,7 +481,7 @@ func TestACheckEndsOnceItAnswersForNothing(t *testing.T) {
 		},
 		"it is worked on again": func(r *rig, e *queue.Entry) {
 			r.write(func(c *store.Change) error {
-				_, err := entries.TakeBy(c, e.Key, func(e queue.Entry) (queue.Entry, error) { return e.VoidCheck(), nil })
+				_, err := entries.TakeBy(c, e.Key, time.Now(), func(e queue.Entry) (queue.Entry, error) { return e.VoidCheck(), nil })
 				return err
 			})
 		},
@@ -544,7 +544,7 @@ func TestAnInterruptedSessionHasClaimedNothing(t *testing.T) {
 	r := newRig(t, nil)
 	e := r.claim(&check.Demand{Until: config.NewUntil("true")}, "earlier words")
 	r.write(func(c *store.Change) error {
-		_, err := entries.TakeBy(c, e.Key, func(e queue.Entry) (queue.Entry, error) {
+		_, err := entries.TakeBy(c, e.Key, time.Now(), func(e queue.Entry) (queue.Entry, error) {
 			e = e.VoidCheck()
 			e, _ = e.Recover(queue.Interruption{Policy: queue.DeadLetterOrphan, Now: time.Now()}, 9)
 			return e, nil
@@ -557,5 +557,94 @@ func TestAnInterruptedSessionHasClaimedNothing(t *testing.T) {
 	r.prove()
 	if got := r.now(e); got.State != queue.Unproven || got.Interrupted != queue.Started || r.ran != 0 {
 		t.Errorf("%d checks: %+v", r.ran, got)
+	}
+}
+
+func (r *rig) take(e *queue.Entry, step func(queue.Entry) (queue.Entry, error)) {
+	r.Helper()
+	r.write(func(c *store.Change) error {
+		_, err := entries.TakeBy(c, e.Key, time.Now(), step)
+		return err
+	})
+}
+
+// TestPeopleAreNotShownWhatAnInterruptedSessionSaidBefore: it has said nothing of what is checked.
+func TestPeopleAreNotShownWhatAnInterruptedSessionSaidBefore(t *testing.T) {
+	t.Parallel()
+	u := config.NewUntil("true")
+	u.Approve = []string{"release"}
+	r := newRig(t, u)
+	r.people.answer(check.Say{Answer: check.Approved, By: "ada"})
+	e := r.claim(nil, "earlier words")
+	r.take(e, func(e queue.Entry) (queue.Entry, error) {
+		e, _ = e.VoidCheck().Recover(queue.Interruption{Policy: queue.DeadLetterOrphan, Now: time.Now()}, 9)
+		return e, nil
+	})
+	r.prove()
+	if len(r.people.seen) != 1 || r.people.seen[0].Reply != "" {
+		t.Errorf("%+v", r.people.seen)
+	}
+}
+
+// TestWorkOnOthersIsNotThatOnASuspendedEntry: it was given up for the time that its agent had spent
+// on the entry in flight.
+func TestWorkOnOthersIsNotThatOnASuspendedEntry(t *testing.T) {
+	t.Parallel()
+	u := config.NewUntil("true")
+	u.Approve, u.Aside, u.MaxTime = []string{"release"}, true, time.Hour
+	r := newRig(t, u)
+	e := r.claim(nil, "done")
+	r.prove()
+	r.people.answer(check.Say{Answer: check.Rejected, By: "ada"})
+	of := r.suit()
+	of.Worked = func() time.Duration { return 2 * time.Hour }
+	if err := r.Tend(t.Context(), of); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.now(e); got.State != queue.Queued {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestACancelledEntryWhoseCheckFailsIsNotHandedOver, although its session is there still.
+func TestACancelledEntryWhoseCheckFailsIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config.NewUntil("false"))
+	r.answers = []proof.Result{failed("no")}
+	e := r.claim(nil, "done")
+	r.take(e, func(e queue.Entry) (queue.Entry, error) { return e.MarkCancelled(queue.CancelForGood) })
+	r.prove()
+	if got := r.now(e); got.State != queue.Dead || got.Reason != queue.Cancelled || got.Cause == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAVerdictEndsTheChecksWithoutAnswer, also one that is carried out later.
+func TestAVerdictEndsTheChecksWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	u := config.NewUntil("false")
+	u.MaxIterations = 0
+	r := newRig(t, u)
+	e := r.claim(nil, "done")
+	for n := range 4 {
+		r.answers = append(r.answers, failed(strings.Repeat("x", n+1)))
+		r.prove()
+		r.again("done")
+	}
+	r.answers = append(r.answers, proof.Result{Answer: proof.Later}, failed("y"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Prove(ctx, r.suit()) }()
+	r.until(status.CheckAgain)
+	r.wake <- struct{}{}
+	r.until(status.CheckPaces) // the agent was too fast
+	cancel()
+	<-done
+	n, err := store.Get(t.Context(), r.Store.Reader, func(v *store.View) (n int, err error) {
+		_, err = v.One(`SELECT count(*) FROM unanswered_checks`, nil, &n)
+		return n, err
+	})
+	if v := r.verdicts(e); n != 0 || err != nil || len(v) != 5 {
+		t.Errorf("%d rows, %v; %d verdicts", n, err, len(v))
 	}
 }

@@ -16,13 +16,13 @@ import (
 // Tend carries out what people have answered to the suspended entries of an agent: a yes ends
 // them, after anything else they return to the front of the queue. Judged is called for each.
 // Nothing is run.
-func (d *Checker) Tend(ctx context.Context, c Case) error {
-	a := c.Agent()
-	all, err := store.Get(ctx, d.opt.Store.Reader, func(v *store.View) ([]queue.Entry, error) { return entries.Suspended(v, c.Key) })
+func (c *Checker) Tend(ctx context.Context, of Case) error {
+	a := of.Agent()
+	all, err := store.Get(ctx, c.opt.Store.Reader, func(v *store.View) ([]queue.Entry, error) { return entries.Suspended(v, of.Key) })
 	for _, e := range all {
-		s, failed := d.subjectOf(ctx, a, func(v *store.View) (*queue.Entry, error) { return entries.Get(v, e.Key) })
+		s, failed := c.subjectOf(ctx, a, func(v *store.View) (*queue.Entry, error) { return entries.Get(v, e.Key) })
 		if failed == nil && s != nil && s.State == queue.Suspended {
-			r := run{Checker: d, Case: c}
+			r := run{Checker: c, Case: of}
 			failed = r.tend(ctx, s)
 		}
 		err = errors.Join(err, failed)

@@ -43,6 +43,19 @@ type Counts struct {
 	Gone       int64 // dead entries that are dead no more
 }
 
+// Gone returns Counts.Gone of each agent where that is not 0.
+func Gone(v *store.View) (map[string]int64, error) {
+	all := map[string]int64{}
+	err := v.Each(`SELECT agent, gone FROM queues WHERE gone > 0`, nil, func(row store.Scan) error {
+		var agent string
+		var n int64
+		err := row(&agent, &n)
+		all[agent] = n
+		return err
+	})
+	return all, err
+}
+
 // CountsOf returns those of an agent.
 func CountsOf(v *store.View, agent string) (n Counts, err error) {
 	_, err = v.One(`SELECT done, dead, gone FROM queues WHERE agent = $1`, []any{agent}, &n.Done, &n.Dead, &n.Gone)
@@ -110,7 +123,7 @@ func (d *Ended) tell(v *store.View) (err error) {
 	if d.Handover, err = handoverOf(v, d.Key, d.Handover.N); err != nil {
 		return err
 	}
-	if _, err = v.One(`SELECT prompt, line FROM texts WHERE agent = $1 AND seq = $2`, []any{d.Agent, d.Seq}, &d.Prompt, &d.Line); err != nil {
+	if _, err = v.One(`SELECT prompt, line, length FROM texts WHERE agent = $1 AND seq = $2`, []any{d.Agent, d.Seq}, &d.Prompt, &d.Line, &d.Length); err != nil {
 		return err
 	}
 	if d.Reply, err = ReplyOf(v, d.Key); err != nil {
@@ -173,7 +186,7 @@ func EndAs(c *store.Change, k queue.Key, p Past) error {
 		after.Handover = p.Handover
 		after.Handover.N = before.Handover.N + 1
 	}
-	if err := moveAs(c, *before, after, p.N); err != nil {
+	if err := move(c, *before, after, change{end: p.N, at: p.At}); err != nil {
 		return err
 	}
 	if err := endHandover(c, after, string(after.State), p.At); err != nil {
@@ -196,8 +209,8 @@ func EndAs(c *store.Change, k queue.Key, p Past) error {
 }
 
 // GiveAgain queues an entry again that a session may have had since: see queue.Entry.GiveAgain.
-func GiveAgain(c *store.Change, k queue.Key) (*queue.Entry, error) {
-	return TakeBy(c, k, queue.Entry.GiveAgain)
+func GiveAgain(c *store.Change, k queue.Key, now time.Time) (*queue.Entry, error) {
+	return takeBy(c, k, change{at: now, outcome: "given-again"}, queue.Entry.GiveAgain)
 }
 
 // passed is how far the numbers of a queue go on behind those that are known to have been given:

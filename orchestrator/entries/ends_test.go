@@ -32,7 +32,7 @@ func TestEndsAreNumberedInTheirOrder(t *testing.T) {
 		g := get(r, func(v *store.View) ([]queue.Entry, error) { return entries.Queued(v, "a", 1) })[0]
 		r.do(func(c *store.Change) error {
 			if end == "drop" {
-				_, err := entries.Drop(c, "a", now, g.Delivery)
+				_, _, err := entries.Drop(c, "a", now, g.Delivery)
 				return err
 			}
 			given, err := entries.Offer(c, "a", queue.Handover{Session: "s1", At: now})
@@ -54,7 +54,7 @@ func TestEndsAreNumberedInTheirOrder(t *testing.T) {
 	}
 	two := get(r, func(v *store.View) ([]entries.Ended, error) { return entries.Dead(v, "a", 0, 1) })[0]
 	r.do(func(c *store.Change) error {
-		_, err := entries.Retry(c, "a", two.Delivery)
+		_, _, err := entries.Retry(c, "a", noon, two.Delivery)
 		return err
 	})
 	if e := get(r, func(v *store.View) (*entries.Ended, error) { return entries.EndOf(v, two.Key) }); e != nil {
@@ -64,7 +64,7 @@ func TestEndsAreNumberedInTheirOrder(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	r.do(func(c *store.Change) error {
-		_, err := entries.Drop(c, "a", now, two.Delivery)
+		_, _, err := entries.Drop(c, "a", now, two.Delivery)
 		return err
 	})
 	r.do(func(c *store.Change) error {

@@ -66,9 +66,9 @@ func begin(c *store.Change, agent string) error {
 	return err
 }
 
-// Place returns the next number of an agent's queue: of an entry, or of a place behind all that
-// is queued.
-func Place(c *store.Change, agent string) (seq int64, err error) { return places(c, agent, 1) }
+// NextNumber returns the next number of an agent's queue: of an entry, or of a place behind all others
+// of its lane.
+func NextNumber(c *store.Change, agent string) (seq int64, err error) { return places(c, agent, 1) }
 
 // places takes the next n numbers of an agent's queue, and returns the last of them.
 func places(c *store.Change, agent string, n int) (last int64, err error) {
@@ -97,7 +97,7 @@ type Added struct {
 
 // Add queues letters in their order. The error, which is about the first letter that cannot be
 // queued, means that none was: it matches ErrFull, or is about the letter itself. maxEntry is
-// the longest line, in bytes; 0 means queue.MaxPrompt.
+// the longest line, in bytes; 0 means queue.MaxLine.
 func Add(c *store.Change, agent string, maxEntry int64, now time.Time, letters ...queue.Letter) ([]Added, error) {
 	added := make([]Added, len(letters))
 	for i, l := range letters {
@@ -118,14 +118,14 @@ func add(c *store.Change, agent string, maxEntry int64, now time.Time, l queue.L
 	if err != nil {
 		return Added{}, err
 	}
+	if before, is, err := Accepted(&c.View, agent, l.ID, l.Prompt); is || err != nil {
+		return before, err
+	}
 	if maxEntry <= 0 {
-		maxEntry = queue.MaxPrompt
+		maxEntry = queue.MaxLine
 	}
 	if int64(len(raw)) > maxEntry {
 		return Added{}, fmt.Errorf("cannot queue the entry: %w (%d bytes as a line, the limit is %d)", ErrTooLarge, len(raw), maxEntry)
-	}
-	if before, is, err := Accepted(&c.View, agent, l.ID, l.Prompt); is || err != nil {
-		return before, err
 	}
 	if err := room(&c.View, agent, l.Most); err != nil {
 		return Added{}, err
@@ -203,7 +203,8 @@ func insert(c *store.Change, e *queue.Entry, t queue.Text) error {
 	if err := number(c, "", *e, 0); err != nil {
 		return err
 	}
-	_, err := c.Do(`INSERT INTO texts (agent, seq, prompt, hash, line) VALUES ($1, $2, $3, $4, $5)`, e.Agent, e.Seq, t.Prompt, sum(t.Prompt), append([]byte{}, t.Line...))
+	_, err := c.Do(`INSERT INTO texts (agent, seq, prompt, hash, line, length) VALUES ($1, $2, $3, $4, $5, $6)`,
+		e.Agent, e.Seq, t.Prompt, sum(t.Prompt), append([]byte{}, t.Line...), t.Length)
 	if err != nil || e.ID == "" {
 		return err
 	}
@@ -267,12 +268,27 @@ func room(v *store.View, agent string, most int) error {
 	return nil
 }
 
-// ForgetIDs forgets ids that are older than seven days and beyond the last 100,000 of their agent, at
-// most as many as said, and returns how many.
-func ForgetIDs(c *store.Change, now time.Time, most int64) (int64, error) {
-	return c.Do(`DELETE FROM ids WHERE (agent, id) IN (
-		SELECT i.agent, i.id FROM ids i, queues q WHERE i.at < $1 AND q.agent = i.agent AND i.seq <= q.seq - $2 ORDER BY i.at LIMIT $3)`,
-		store.Millis(now.Add(-idsFor)), idsKept, most)
+// ForgetIDs forgets ids that are older than seven days and beyond the last 100,000 of their agent,
+// but for those of entries that have not ended: at most as many as said. It returns how many.
+func ForgetIDs(c *store.Change, now time.Time, most int64) (gone int64, err error) {
+	beyond := map[string]int64{}
+	err = c.Each(`SELECT agent, count(*) FROM ids GROUP BY agent HAVING count(*) > $1`, []any{idsKept}, func(row store.Scan) error {
+		var agent string
+		var n int64
+		err := row(&agent, &n)
+		beyond[agent] = n - idsKept
+		return err
+	})
+	for agent, n := range beyond {
+		if err != nil || gone >= most {
+			break
+		}
+		n, err = c.Do(`DELETE FROM ids WHERE (agent, id) IN (SELECT agent, id FROM (SELECT agent, id, seq, at FROM ids WHERE agent = $1 ORDER BY seq LIMIT $2) AS old
+			WHERE at < $3 AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.agent = old.agent AND e.seq = old.seq AND e.ended = 0) LIMIT $4)`,
+			agent, n, store.Millis(now.Add(-idsFor)), most-gone)
+		gone += n
+	}
+	return gone, err
 }
 
 // How long ids are remembered: until neither limit holds.

@@ -72,7 +72,7 @@ func (r rig) offer() (g *queue.Given) {
 func (r rig) take(g *queue.Given, step func(queue.Entry) (queue.Entry, error)) {
 	r.Helper()
 	r.do(func(c *store.Change) error {
-		e, err := entries.Take(c, entries.RefOf(&g.Entry), step)
+		e, err := entries.Take(c, entries.RefOf(&g.Entry), noon, step)
 		if err == nil {
 			g.Entry = *e
 		}
@@ -190,11 +190,18 @@ func TestIDsAreForgottenOnlyWhenNeitherLimitHolds(t *testing.T) {
 		})
 		return n
 	}
+	r.add(queue.Letter{ID: "8", Prompt: "two"})
+	r.acknowledge(r.offer())
+	r.do(func(c *store.Change) error { // retries and wakings use up numbers, too
+		_, err := c.Do(`UPDATE queues SET seq = seq + 100000`)
+		return err
+	})
 	if n := forget(noon.Add(365 * 24 * time.Hour)); n != 0 {
 		t.Errorf("%d of the last 100,000 are forgotten", n)
 	}
 	r.do(func(c *store.Change) error {
-		_, err := c.Do(`UPDATE queues SET seq = seq + 100000`)
+		_, err := c.Do(`INSERT INTO ids (agent, id, seq, at) WITH RECURSIVE more (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more WHERE n < 100000)
+			SELECT 'a', 'more ' || n, 200000 + n, $1 FROM more`, noon.Add(30*24*time.Hour).UnixMilli())
 		return err
 	})
 	if n := forget(noon.Add(6 * 24 * time.Hour)); n != 0 {
@@ -202,6 +209,9 @@ func TestIDsAreForgottenOnlyWhenNeitherLimitHolds(t *testing.T) {
 	}
 	if n := forget(noon.Add(8 * 24 * time.Hour)); n != 1 {
 		t.Errorf("%d are forgotten", n)
+	}
+	if a := r.add(queue.Letter{ID: "8", Prompt: "two"})[0]; !a.Duplicate {
+		t.Error("the id of an entry that has not ended is forgotten")
 	}
 }
 
@@ -215,7 +225,7 @@ func TestALetterIsRefusedAsAWhole(t *testing.T) {
 	}{
 		{entries.ErrFull, queue.Letter{Prompt: "x", Most: 2}},
 		{entries.ErrFull, queue.Letter{Prompt: "x", Most: -1}},
-		{entries.ErrTooLarge, queue.Letter{Prompt: strings.Repeat("x", queue.MaxPrompt)}},
+		{entries.ErrTooLarge, queue.Letter{Prompt: strings.Repeat("x", queue.MaxLine)}},
 	} {
 		r.fails(k.want, func(c *store.Change) error {
 			_, err := entries.Add(c, "a", 0, noon, queue.Letter{ID: "new", Prompt: "new"}, k.l)
@@ -380,15 +390,15 @@ func TestDroppedAndRetried(t *testing.T) {
 	r.prompts("two", "three")
 	g := r.offer()
 	r.do(func(c *store.Change) error {
-		got, err := entries.Drop(c, "a", noon, "x", "nobody")
-		if len(got) != 0 || !errors.Is(err, queue.ErrState) {
-			t.Errorf("what is in flight is dropped: %+v, %v", got, err)
+		got, refused, err := entries.Drop(c, "a", noon, "x", "nobody")
+		if len(got) != 0 || len(refused) != 1 || !errors.Is(refused[0], queue.ErrState) {
+			t.Errorf("what is in flight is dropped: %+v, %v", got, refused)
 		}
-		return nil
+		return err
 	})
 	r.take(g, queue.Entry.Withdraw)
 	r.do(func(c *store.Change) error {
-		got, err := entries.Drop(c, "a", noon, "x")
+		got, _, err := entries.Drop(c, "a", noon, "x")
 		if len(got) != 1 || got[0].Reason != queue.DropByHand {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -398,7 +408,7 @@ func TestDroppedAndRetried(t *testing.T) {
 		t.Errorf("%+v", dead)
 	}
 	r.do(func(c *store.Change) error {
-		got, err := entries.Retry(c, "a", g.Delivery)
+		got, _, err := entries.Retry(c, "a", noon, g.Delivery)
 		if len(got) != 1 || got[0].Delivery != g.Delivery || got[0].Attempt != 0 {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -520,13 +530,13 @@ func TestTheStoreGivesBackWhatAStepHasMade(t *testing.T) {
 				err := write(func(c *store.Change) (err error) {
 					switch step {
 					case "advance":
-						e, err = entries.Take(c, entries.RefOf(now), func(e queue.Entry) (queue.Entry, error) { return e.Advance(queue.Started, "p") })
+						e, err = entries.Take(c, entries.RefOf(now), noon, func(e queue.Entry) (queue.Entry, error) { return e.Advance(queue.Started, "p") })
 					case "ack":
 						e, err = entries.Acknowledge(c, entries.RefOf(now), queue.Reply{Text: "r", At: noon})
 					case "claim":
 						e, err = entries.Claim(c, entries.RefOf(now), queue.Reply{Text: "r", At: noon})
 					case "withdraw":
-						e, err = entries.Take(c, entries.RefOf(now), queue.Entry.Withdraw)
+						e, err = entries.Take(c, entries.RefOf(now), noon, queue.Entry.Withdraw)
 					case "suspend":
 						e, err = entries.Suspend(c, now.Key, now.Check, "c", noon)
 					case "judge":
@@ -544,12 +554,12 @@ func TestTheStoreGivesBackWhatAStepHasMade(t *testing.T) {
 						for _, e := range mirror {
 							one = max(one, e.Delivery)
 						}
-						act := func() ([]queue.Entry, error) { return entries.Retry(c, agent, one) }
+						act := entries.Retry
 						if step == "drop" {
-							act = func() ([]queue.Entry, error) { return entries.Drop(c, agent, noon, one) }
+							act = entries.Drop
 						}
 						var all []queue.Entry
-						if all, err = act(); len(all) > 0 {
+						if all, _, err = act(c, agent, noon, one); len(all) > 0 {
 							e, err = entries.Get(&c.View, all[0].Key)
 						}
 					}
@@ -611,4 +621,294 @@ func TestNoStatementReadsTheWholeQueue(t *testing.T) {
 			t.Errorf("%s:\n%s", name, plan)
 		}
 	}
+}
+
+// TestEachRowOfAnEntryGoesWithIt: every table that has the columns agent and seq is moved, pruned
+// and purged with the entry. A moved entry lost what it had to pass.
+func TestEachRowOfAnEntryGoesWithIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	others := []string{"queues", "ids", "behind"} // of a queue, or remembered on their own
+	var tables []string
+	r.do(func(c *store.Change) error {
+		return c.Each(`SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) p WHERE m.type = 'table' AND p.name IN ('agent', 'seq') GROUP BY m.name HAVING count(*) = 2`, nil, func(row store.Scan) error {
+			var name string
+			err := row(&name)
+			if !slices.Contains(others, name) {
+				tables = append(tables, name)
+			}
+			return err
+		})
+	})
+	if len(tables) < 10 {
+		t.Fatalf("%q", tables)
+	}
+	// rows adds one of the entry to each table that has none.
+	rows := func(k queue.Key) {
+		for _, table := range tables {
+			r.do(func(c *store.Change) error {
+				if there, err := c.One(`SELECT seq FROM `+table+` WHERE agent = $1 AND seq = $2`, []any{k.Agent, k.Seq}, new(int64)); there || err != nil {
+					return err
+				}
+				var names, values []string
+				err := c.Each(`SELECT name, type FROM pragma_table_info($1)`, []any{table}, func(row store.Scan) error {
+					var name, is string
+					err := row(&name, &is)
+					value := map[string]string{"INTEGER": "1", "TEXT": "'x'", "BLOB": "x''"}[is]
+					if name == "agent" || name == "seq" {
+						value = map[string]string{"agent": "'" + k.Agent + "'", "seq": fmt.Sprint(k.Seq)}[name]
+					}
+					names, values = append(names, name), append(values, value)
+					return err
+				})
+				if err == nil {
+					_, err = c.Do(`INSERT INTO ` + table + ` (` + strings.Join(names, ", ") + `) VALUES (` + strings.Join(values, ", ") + `)`)
+				}
+				return err
+			})
+		}
+	}
+	count := func(k queue.Key, want int) {
+		t.Helper()
+		for _, table := range tables {
+			n := get(r, func(v *store.View) (n int, err error) {
+				_, err = v.One(`SELECT count(*) FROM `+table+` WHERE agent = $1 AND seq = $2`, []any{k.Agent, k.Seq}, &n)
+				return n, err
+			})
+			if n != want {
+				t.Errorf("%s has %d rows of entry %d of %s, want %d", table, n, k.Seq, k.Agent, want)
+			}
+		}
+	}
+	k := r.add(queue.Letter{Prompt: "moved"})[0].Key
+	rows(k)
+	var moved *queue.Entry
+	r.do(func(c *store.Change) (err error) {
+		moved, err = entries.Transfer(c, k, "b")
+		return err
+	})
+	count(k, 0)
+	count(moved.Key, 1)
+	r.do(func(c *store.Change) error {
+		if _, _, err := entries.Drop(c, "b", noon, moved.Delivery); err != nil {
+			return err
+		}
+		_, err := entries.Purge(c, "b", noon, 9)
+		return err
+	})
+	count(moved.Key, 0)
+	r.prompts("pruned")
+	g := r.offer()
+	r.acknowledge(g)
+	rows(g.Key)
+	r.do(func(c *store.Change) error {
+		_, err := entries.Prune(c, noon.Add(time.Hour), 9)
+		return err
+	})
+	count(g.Key, 0)
+}
+
+// handovers are how the hand-overs of an entry were over, and when.
+func (r rig) handovers(k queue.Key) (all []string) {
+	r.Helper()
+	r.do(func(c *store.Change) error {
+		return c.Each(`SELECT came, outcome, ended FROM handovers WHERE agent = $1 AND seq = $2 ORDER BY n`, []any{k.Agent, k.Seq}, func(row store.Scan) error {
+			var came, outcome string
+			var ended int64
+			err := row(&came, &outcome, &ended)
+			if ended != 0 {
+				ended = (ended - noon.UnixMilli()) / 1000
+			}
+			all = append(all, fmt.Sprint(came, " ", outcome, " ", ended))
+			return err
+		})
+	})
+	return all
+}
+
+// TestEachHandOverTellsHowItWasOver, and when by the caller's clock.
+func TestEachHandOverTellsHowItWasOver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	now := noon
+	take := func(e *queue.Entry, step func(queue.Entry) (queue.Entry, error)) *queue.Entry {
+		t.Helper()
+		now = now.Add(time.Second)
+		r.do(func(c *store.Change) (err error) {
+			e, err = entries.TakeBy(c, e.Key, now, step)
+			return err
+		})
+		return e
+	}
+	again := func(e *queue.Entry) *queue.Entry {
+		now = now.Add(time.Second)
+		var g *queue.Given
+		r.do(func(c *store.Change) (err error) {
+			g, err = entries.OfferAgain(c, entries.RefOf(e), queue.Handover{At: now})
+			return err
+		})
+		return &g.Entry
+	}
+	recovered := func(i queue.Interruption) {
+		now = now.Add(time.Second)
+		i.Now, i.Policy = now, queue.RetryOrphan
+		r.do(func(c *store.Change) error {
+			_, _, _, err := entries.Recover(c, "a", func(queue.Entry) (queue.Interruption, queue.Reply) { return i, queue.Reply{Text: "again"} })
+			return err
+		})
+	}
+	started := func(e queue.Entry) (queue.Entry, error) { return e.Advance(queue.Started, "p") }
+	claim := func(e queue.Entry) (queue.Entry, error) { return e.Claim(now) }
+
+	r.prompts("one")
+	e := &r.offer().Entry
+	e = take(e, queue.Entry.Withdraw)
+	e = again(&r.offer().Entry)
+	take(e, started)
+	recovered(queue.Interruption{})
+	e = take(take(&r.offer().Entry, started), claim)
+	e = take(e, func(e queue.Entry) (queue.Entry, error) { return e.VoidCheck(), nil })
+	want := []string{"offered withdrawn 1", "offered again 2", "started requeued 4", "started  0"}
+	if got := r.handovers(e.Key); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	e = take(e, claim)
+	r.do(func(c *store.Change) error {
+		_, err := entries.Judge(c, e.Key, entries.Verdict{Verdict: queue.Verdict{Check: e.Check}, At: now})
+		return err
+	})
+	e = again(take(e, func(e queue.Entry) (queue.Entry, error) { return e, nil }))
+	recovered(queue.Interruption{Finished: true}) // it is to be checked
+	r.do(func(c *store.Change) error {
+		_, err := entries.Judge(c, e.Key, entries.Verdict{Verdict: queue.Verdict{Check: e.Check + 1, Passed: true}, At: now})
+		return err
+	})
+	want = append(want[:3], "started checking 8", "offered checking 11")
+	if got := r.handovers(e.Key); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestRecoverKeepsTheReplyOfWhatIsChecked: a session's words were replaced by what was looked for
+// once more.
+func TestRecoverKeepsTheReplyOfWhatIsChecked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.add(queue.Letter{Prompt: "one", Checked: true})
+	g := r.offer()
+	r.do(func(c *store.Change) error {
+		_, err := entries.Claim(c, entries.RefOf(&g.Entry), queue.Reply{Text: "its claim", At: noon})
+		return err
+	})
+	r.do(func(c *store.Change) error {
+		_, _, _, err := entries.Recover(c, "a", func(queue.Entry) (queue.Interruption, queue.Reply) {
+			return queue.Interruption{Finished: true, Now: noon}, queue.Reply{}
+		})
+		return err
+	})
+	if reply := get(r, func(v *store.View) (*queue.Reply, error) { return entries.ReplyOf(v, g.Key) }); reply.Text != "its claim" {
+		t.Errorf("%+v", reply)
+	}
+}
+
+// TestWhatIsQueuedAsIfNewShowsNothingOfItsChecks, by a person's retry or cancel.
+func TestWhatIsQueuedAsIfNewShowsNothingOfItsChecks(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*store.Change, queue.Entry, entries.Verdict) error{
+		"retried": func(c *store.Change, e queue.Entry, v entries.Verdict) error {
+			v.GiveUp = queue.NoProgress
+			if _, err := entries.Judge(c, e.Key, v); err != nil {
+				return err
+			}
+			_, _, err := entries.Retry(c, "a", noon, e.Delivery)
+			return err
+		},
+		"cancelled": func(c *store.Change, e queue.Entry, v entries.Verdict) error {
+			if _, err := entries.TakeBy(c, e.Key, noon, func(e queue.Entry) (queue.Entry, error) { return e.MarkCancelled(queue.CancelAgain) }); err != nil {
+				return err
+			}
+			_, err := entries.Judge(c, e.Key, v)
+			return err
+		},
+	} {
+		r := newRig(t)
+		r.add(queue.Letter{Prompt: "one", Checked: true}, queue.Letter{Prompt: "two"})
+		g := r.offer()
+		r.take(g, func(e queue.Entry) (queue.Entry, error) { return e.Claim(noon) })
+		r.do(func(c *store.Change) error {
+			return end(c, g.Entry, entries.Verdict{Verdict: queue.Verdict{Check: 1}, Shown: queue.Shown{Output: "no"}, Iteration: 1, At: noon})
+		})
+		if got := r.offer(); got.Prompt != "two" {
+			t.Errorf("%s: %q is first", name, got.Prompt)
+		} else {
+			r.acknowledge(got)
+		}
+		if got := r.offer(); got.Prompt != "one" || got.Output != "" || got.Iteration != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestAVoidCheckLeavesNoVerdict: one that was recorded and not carried out counted as an iteration.
+func TestAVoidCheckLeavesNoVerdict(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.add(queue.Letter{Prompt: "one", Checked: true})
+	g := r.offer()
+	r.take(g, func(e queue.Entry) (queue.Entry, error) { return e.Claim(noon) })
+	r.do(func(c *store.Change) error {
+		return entries.Record(c, g.Key, entries.Verdict{Verdict: queue.Verdict{Check: 1}, Iteration: 1, At: noon})
+	})
+	r.take(g, func(e queue.Entry) (queue.Entry, error) { return e.VoidCheck(), nil })
+	if all := get(r, func(v *store.View) ([]entries.Verdict, error) { return entries.VerdictsOf(v, g.Key) }); len(all) > 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestANameIsOneEntrys: equal lines have one entry id, by which one is not dropped; and what cannot
+// be retried keeps back nothing else.
+func TestANameIsOneEntrys(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.prompts("same", "same")
+	first := get(r, func(v *store.View) ([]queue.Entry, error) { return entries.Queued(v, "a", 1) })[0]
+	r.do(func(c *store.Change) error {
+		got, _, err := entries.Drop(c, "a", noon, first.EntryID)
+		if len(got) != 0 {
+			t.Errorf("%d are dropped by their entry id", len(got))
+		}
+		return err
+	})
+	r.do(func(c *store.Change) error {
+		if _, err := entries.Insert(c, "a", queue.Entry{ID: "lost", State: queue.Dead, Reason: queue.Poison, Accepted: noon, Ended: noon}, queue.Text{}); err != nil {
+			return err
+		}
+		_, _, err := entries.Drop(c, "a", noon, first.Delivery)
+		return err
+	})
+	r.do(func(c *store.Change) error {
+		got, refused, err := entries.Retry(c, "a", noon, "lost", first.Delivery)
+		if len(got) != 1 || len(refused) != 1 || !errors.Is(refused[0], queue.ErrState) {
+			t.Errorf("%+v, %v", got, refused)
+		}
+		return err
+	})
+	if got := r.drain(); len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestADuplicateIsOneHoweverLong: its id was accepted before the limit was lowered.
+func TestADuplicateIsOneHoweverLong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	l := queue.Letter{ID: "7", Prompt: strings.Repeat("x", 1000)}
+	r.add(l)
+	r.do(func(c *store.Change) error {
+		a, err := entries.Add(c, "a", 100, noon, l)
+		if err == nil && !a[0].Duplicate {
+			t.Errorf("%+v", a)
+		}
+		return err
+	})
 }

@@ -4,18 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"heartbeat/orchestrator/store"
 	"heartbeat/queue"
 	"heartbeat/queue/wire"
 )
 
-// Carry carries out what a session asks of an agent's queue. Steps before one that is refused
+// Carry carries out what a session asks of an agent's queue at a time. Steps before one that is refused
 // stand; an error is the store's, and undoes all.
-func Carry(c *store.Change, agent, session string, q wire.Request) (a wire.Answer, err error) {
+func Carry(c *store.Change, agent, session string, now time.Time, q wire.Request) (a wire.Answer, err error) {
 	a.N = q.N
 	for ; a.Steps < len(q.Steps); a.Steps++ {
-		err := carry(c, agent, session, q.Steps[a.Steps], &a)
+		err := carry(c, agent, session, now, q.Steps[a.Steps], &a)
 		if err == nil {
 			continue
 		}
@@ -42,7 +43,7 @@ var errOthers = errors.New("it is in flight for another session")
 var refusals = []error{queue.ErrState, queue.ErrStale, queue.ErrUnproven, ErrInFlight, ErrDamaged, errOthers, errors.ErrUnsupported}
 
 // carry carries out a step.
-func carry(c *store.Change, agent, session string, s wire.Step, a *wire.Answer) error {
+func carry(c *store.Change, agent, session string, now time.Time, s wire.Step, a *wire.Answer) error {
 	switch s.Do {
 	case wire.Look:
 		return look(&c.View, agent, s, a)
@@ -72,7 +73,7 @@ func carry(c *store.Change, agent, session string, s wire.Step, a *wire.Answer) 
 		return err
 	default:
 	}
-	e, err := Take(c, at, func(e queue.Entry) (queue.Entry, error) { return s.On(e) })
+	e, err := Take(c, at, now, func(e queue.Entry) (queue.Entry, error) { return s.On(e) })
 	if err != nil || s.Do != wire.Rebind {
 		return err
 	}

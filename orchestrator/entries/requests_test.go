@@ -19,7 +19,7 @@ import (
 func (r rig) carry(session string, steps ...wire.Step) (a wire.Answer) {
 	r.Helper()
 	r.do(func(c *store.Change) (err error) {
-		a, err = entries.Carry(c, "a", session, wire.Request{N: 1, Steps: steps})
+		a, err = entries.Carry(c, "a", session, noon, wire.Request{N: 1, Steps: steps})
 		return err
 	})
 	return a
@@ -106,10 +106,9 @@ func TestTheStoreAnswersAsTheQueueInMemory(t *testing.T) {
 					_, err := entries.Judge(c, queue.Key{Agent: agent, Seq: i.Seq}, entries.Verdict{Verdict: v, At: now, Iteration: i.Iteration, Shown: queue.Shown{Output: "fails"}})
 					return err
 				})
-				if err := model.Change(i.Delivery, func(e queue.Entry) (queue.Entry, error) { return e.Judge(v, now) }); err != nil {
+				if err := model.Judge(i.Delivery, v, queue.Shown{Output: "fails"}, now); err != nil {
 					rt.Fatal(err)
 				}
-				model.Show(i.Delivery, queue.Shown{Output: "fails"})
 			default:
 				session := rapid.SampledFrom([]string{"s1", "s1", "s1", "s2"}).Draw(rt, "session")
 				var here, there []wire.Step
@@ -130,7 +129,7 @@ func TestTheStoreAnswersAsTheQueueInMemory(t *testing.T) {
 				}
 				var got wire.Answer
 				r.do(func(c *store.Change) (err error) {
-					got, err = entries.Carry(c, agent, session, wire.Request{N: 1, Steps: here})
+					got, err = entries.Carry(c, agent, session, now, wire.Request{N: 1, Steps: here})
 					return err
 				})
 				want := model.Carry(session, wire.Request{N: 1, Steps: there})

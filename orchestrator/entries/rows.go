@@ -116,7 +116,7 @@ func Named(v *store.View, agent, id string) (*queue.Entry, error) {
 // TextOf returns what an entry says. The error matches ErrDamaged if that is not what was queued.
 func TextOf(v *store.View, k queue.Key) (t queue.Text, err error) {
 	var hash string
-	found, err := v.One(`SELECT prompt, hash, line FROM texts WHERE agent = $1 AND seq = $2`, []any{k.Agent, k.Seq}, &t.Prompt, &hash, &t.Line)
+	found, err := v.One(`SELECT prompt, hash, line, length FROM texts WHERE agent = $1 AND seq = $2`, []any{k.Agent, k.Seq}, &t.Prompt, &hash, &t.Line, &t.Length)
 	switch {
 	case err != nil:
 	case !found:

@@ -77,7 +77,7 @@ func give(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, e
 	if g.Shown, err = ShownOf(&c.View, e.Key); err != nil {
 		return nil, err
 	}
-	return g, move(c, e, after)
+	return g, move(c, e, after, change{at: after.Handover.At})
 }
 
 // find returns the entry whose present hand-over a Ref names.
@@ -94,17 +94,21 @@ func (r Ref) find(v *store.View) (*queue.Entry, error) {
 	return e, nil
 }
 
-// Take has an entry take a step, if its present hand-over is the named one.
-func Take(c *store.Change, at Ref, step func(queue.Entry) (queue.Entry, error)) (*queue.Entry, error) {
+// Take has an entry take a step at a time, if its present hand-over is the named one.
+func Take(c *store.Change, at Ref, now time.Time, step func(queue.Entry) (queue.Entry, error)) (*queue.Entry, error) {
 	e, err := at.find(&c.View)
 	if err != nil {
 		return nil, err
 	}
-	return take(c, *e, step)
+	return take(c, *e, change{at: now}, step)
 }
 
 // TakeBy is Take for an entry that is named by its key, whoever has it.
-func TakeBy(c *store.Change, k queue.Key, step func(queue.Entry) (queue.Entry, error)) (*queue.Entry, error) {
+func TakeBy(c *store.Change, k queue.Key, now time.Time, step func(queue.Entry) (queue.Entry, error)) (*queue.Entry, error) {
+	return takeBy(c, k, change{at: now}, step)
+}
+
+func takeBy(c *store.Change, k queue.Key, by change, step func(queue.Entry) (queue.Entry, error)) (*queue.Entry, error) {
 	e, err := Get(&c.View, k)
 	if err != nil {
 		return nil, err
@@ -112,23 +116,29 @@ func TakeBy(c *store.Change, k queue.Key, step func(queue.Entry) (queue.Entry, e
 	if e == nil {
 		return nil, fmt.Errorf("cannot change entry %d of %s: %w", k.Seq, k.Agent, ErrNotFound)
 	}
-	return take(c, *e, step)
+	return take(c, *e, by, step)
 }
 
-func take(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, error)) (*queue.Entry, error) {
+func take(c *store.Change, e queue.Entry, by change, step func(queue.Entry) (queue.Entry, error)) (*queue.Entry, error) {
 	after, err := step(e)
 	if err != nil {
 		return nil, err
 	}
-	return &after, move(c, e, after)
+	return &after, move(c, e, after, by)
+}
+
+// change says of a step what the entry does not.
+type change struct {
+	at time.Time
+	// outcome is what a hand-over has ended with that this ends; "": the entry tells.
+	outcome string
+	// end is the number of the end of an entry that has ended elsewhere; 0: the next.
+	end int64
 }
 
 // move writes what a step has made of an entry, if its row is still as it was read.
-func move(c *store.Change, before, after queue.Entry) error { return moveAs(c, before, after, 0) }
-
-// moveAs is move for an entry that has ended elsewhere, with the number of its end; 0: the next.
-func moveAs(c *store.Change, before, after queue.Entry, end int64) error {
-	if after == before && end == 0 {
+func move(c *store.Change, before, after queue.Entry, by change) error {
+	if after == before && by.end == 0 {
 		return nil
 	}
 	args := append(values(&after), string(before.State), before.Attempt, before.Handover.N)
@@ -139,55 +149,98 @@ func moveAs(c *store.Change, before, after queue.Entry, end int64) error {
 		err = fmt.Errorf("cannot change entry %s: %w", before.Delivery, queue.ErrStale)
 	}
 	if err == nil {
-		err = number(c, before.State, after, end)
+		err = number(c, before.State, after, by.end)
+	}
+	if err == nil {
+		err = forget(c, before, after)
 	}
 	if err != nil {
 		return err
 	}
-	return moveHandover(c, before, after)
+	return moveHandover(c, before, after, by)
+}
+
+// forget removes what is not of an entry any more: of one that begins as if it were new what its
+// checks have said, of one whose check is void the verdict that was not carried out.
+func forget(c *store.Change, before, after queue.Entry) error {
+	if isAsNew(before, after) {
+		for _, table := range []string{"shown", "passes", "unanswered_checks"} {
+			if _, err := c.Do(`DELETE FROM `+table+` WHERE agent = $1 AND seq = $2`, after.Agent, after.Seq); err != nil {
+				return err
+			}
+		}
+	}
+	if before.State == queue.Checking && after.State.IsInSession() {
+		_, err := c.Do(`DELETE FROM verdicts WHERE agent = $1 AND seq = $2 AND check_no = $3`, after.Agent, after.Seq, before.Check)
+		return err
+	}
+	return nil
+}
+
+// isAsNew reports whether a step has queued an entry again as if it were new.
+func isAsNew(before, after queue.Entry) bool {
+	return after.State == queue.Queued && after.Attempt == 0 && after.Iteration == 0 && (before.State == queue.Dead || before.Iteration > 0)
 }
 
 // moveHandover keeps the table of hand-overs in line with a step.
-func moveHandover(c *store.Change, before, after queue.Entry) error {
+func moveHandover(c *store.Change, before, after queue.Entry, by change) error {
 	now := after.Handover
 	switch {
 	case now.N != before.Handover.N:
 		if before.State.IsInFlight() {
-			if err := endHandover(c, before, "again", now.At); err != nil {
+			if err := endHandover(c, before, "again", by.at); err != nil {
 				return err
 			}
 		}
-		_, err := c.Do(`INSERT INTO handovers (agent, seq, n, session, via, at, prompt_id, transcript, place, file, unmarked, came, ended, outcome)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, '')`,
-			after.Agent, after.Seq, now.N, now.Session, string(now.Via), store.Millis(now.At), now.PromptID, now.Transcript, now.Offset, now.File, now.Unmarked, string(after.State))
-		return err
+		return beginHandover(c, after)
 	case !before.State.IsInFlight():
 		return nil
-	case !after.State.IsInFlight():
-		return endHandover(c, after, string(after.State), after.Ended)
 	case after.State == before.State && now == before.Handover:
 		return nil
+	case after.State.IsInSession() && !before.State.IsInSession(): // its check is void
+		_, err := c.Do(`UPDATE handovers SET prompt_id = $4, ended = 0, outcome = '' WHERE agent = $1 AND seq = $2 AND n = $3`, after.Agent, after.Seq, now.N, now.PromptID)
+		return err
 	}
 	came := after.State
 	if !came.IsInSession() {
-		came = before.State
+		came = after.Interrupted // what Recover has found
 	}
-	_, err := c.Do(`UPDATE handovers SET prompt_id = $4, came = $5, file = $6, place = $7 WHERE agent = $1 AND seq = $2 AND n = $3`,
-		after.Agent, after.Seq, now.N, now.PromptID, string(came), now.File, now.Offset)
+	if _, err := c.Do(`UPDATE handovers SET prompt_id = $4, file = $5, place = $6, came = CASE WHEN $7 = '' THEN came ELSE $7 END WHERE agent = $1 AND seq = $2 AND n = $3`,
+		after.Agent, after.Seq, now.N, now.PromptID, now.File, now.Offset, string(came)); err != nil || after.State.IsInSession() {
+		return err
+	}
+	outcome := by.outcome
+	switch {
+	case outcome != "":
+	case before.State == queue.Offered && !after.State.HasEnded() && after.State != queue.Checking:
+		outcome = "withdrawn"
+	default:
+		outcome = string(after.State)
+	}
+	return endHandover(c, after, outcome, by.at)
+}
+
+// beginHandover adds the row of an entry's hand-over.
+func beginHandover(c *store.Change, e queue.Entry) error {
+	h, came := e.Handover, e.State
+	if !came.IsInSession() {
+		came = queue.Started
+	}
+	_, err := c.Do(`INSERT INTO handovers (agent, seq, n, session, via, at, prompt_id, transcript, place, file, unmarked, came, ended, outcome)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, '')`,
+		e.Agent, e.Seq, h.N, h.Session, string(h.Via), store.Millis(h.At), h.PromptID, h.Transcript, h.Offset, h.File, h.Unmarked, string(came))
 	return err
 }
 
+// endHandover records how the present hand-over of an entry was over, if that is not recorded.
 func endHandover(c *store.Change, e queue.Entry, outcome string, at time.Time) error {
-	if at.IsZero() {
-		at = time.Now()
-	}
 	_, err := c.Do(`UPDATE handovers SET ended = $4, outcome = $5 WHERE agent = $1 AND seq = $2 AND n = $3 AND ended = 0`, e.Agent, e.Seq, e.Handover.N, store.Millis(at), outcome)
 	return err
 }
 
 // Acknowledge ends the entry of a hand-over, with what its session has said.
 func Acknowledge(c *store.Change, at Ref, r queue.Reply) (*queue.Entry, error) {
-	e, err := Take(c, at, func(e queue.Entry) (queue.Entry, error) { return e.Acknowledge(r.At) })
+	e, err := Take(c, at, r.At, func(e queue.Entry) (queue.Entry, error) { return e.Acknowledge(r.At) })
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +250,7 @@ func Acknowledge(c *store.Change, at Ref, r queue.Reply) (*queue.Entry, error) {
 // Claim has the work on the entry of a hand-over checked, with what its session has said.
 func Claim(c *store.Change, at Ref, r queue.Reply) (*queue.Entry, error) {
 	var was queue.State
-	e, err := Take(c, at, func(e queue.Entry) (queue.Entry, error) {
+	e, err := Take(c, at, r.At, func(e queue.Entry) (queue.Entry, error) {
 		was = e.State
 		return e.Claim(r.At)
 	})
@@ -255,9 +308,22 @@ func VerdictsOf(v *store.View, k queue.Key) (all []Verdict, err error) {
 // included. The error matches queue.ErrStale if it is about another check than the one that is
 // awaited.
 func Judge(c *store.Change, k queue.Key, v Verdict) (*queue.Entry, error) {
-	e, err := TakeBy(c, k, func(e queue.Entry) (queue.Entry, error) { return e.Judge(v.Verdict, v.At) })
-	if err != nil {
+	asNew := false
+	e, err := TakeBy(c, k, v.At, func(e queue.Entry) (after queue.Entry, err error) {
+		if e.Cancel == queue.CancelAgain && !v.Passed {
+			if v.Place, err = NextNumber(c, k.Agent); err != nil {
+				return e, err
+			}
+		}
+		after, err = e.Judge(v.Verdict, v.At)
+		asNew = isAsNew(e, after)
+		return after, err
+	})
+	switch {
+	case err != nil:
 		return nil, err
+	case asNew:
+		return e, keepVerdict(c, k, v)
 	}
 	return e, Record(c, k, v)
 }
@@ -296,7 +362,7 @@ func Suspend(c *store.Change, k queue.Key, check int, conversation string, now t
 	if len(waiting) >= queue.MostSuspended {
 		return nil, fmt.Errorf("cannot suspend an entry of %s: %w", k.Agent, ErrNoRoom)
 	}
-	return TakeBy(c, k, func(e queue.Entry) (queue.Entry, error) { return e.Suspend(check, conversation, now) })
+	return TakeBy(c, k, now, func(e queue.Entry) (queue.Entry, error) { return e.Suspend(check, conversation, now) })
 }
 
 // Recover decides about the entry of an agent that is in flight, whose session is gone, and
@@ -307,16 +373,16 @@ func Recover(c *store.Change, agent string, ask func(queue.Entry) (i queue.Inter
 	if before, err = InFlight(&c.View, agent); before == nil || err != nil {
 		return nil, nil, queue.NothingToRecover, err
 	}
-	place, err := Place(c, agent)
+	place, err := NextNumber(c, agent)
 	if err != nil {
 		return nil, nil, "", err
 	}
 	i, reply := ask(*before)
 	got, outcome := before.Recover(i, place)
-	if err := move(c, *before, got); err != nil {
+	if err := move(c, *before, got, change{at: i.Now, outcome: string(outcome)}); err != nil {
 		return nil, nil, "", err
 	}
-	if i.Finished && (outcome == queue.LeftChecking || outcome == queue.StaleOrphanDeleted) {
+	if i.Finished && before.State.IsInSession() && (outcome == queue.LeftChecking || outcome == queue.StaleOrphanDeleted) {
 		err = keepReply(c, got.Key, reply)
 	}
 	return before, &got, outcome, err
@@ -330,11 +396,11 @@ func WakeDue(c *store.Change, now time.Time, most int) ([]string, error) {
 	}
 	var agents []string
 	for _, e := range due {
-		place, err := Place(c, e.Agent)
+		place, err := NextNumber(c, e.Agent)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := take(c, e, func(e queue.Entry) (queue.Entry, error) { return e.Wake(place) }); err != nil {
+		if _, err := take(c, e, change{at: now}, func(e queue.Entry) (queue.Entry, error) { return e.Wake(place) }); err != nil {
 			return nil, err
 		}
 		if !slices.Contains(agents, e.Agent) {
@@ -352,17 +418,26 @@ func NextDue(v *store.View) (time.Time, error) {
 }
 
 // Drop gives up entries that no session has, named by their delivery ids or their senders' ids,
-// and returns them. What a name fits that is in flight, or has ended, is left alone.
-func Drop(c *store.Change, agent string, now time.Time, ids ...string) ([]queue.Entry, error) {
-	return each(c, agent, ids, `ended = 0`, func(e queue.Entry) (queue.Entry, error) { return e.Drop(now) })
+// and returns them. What a name fits that has ended is left alone; what is in flight, too, and
+// refused says why (queue.ErrState). The error is the store's.
+func Drop(c *store.Change, agent string, now time.Time, ids ...string) (dropped []queue.Entry, refused []error, err error) {
+	return each(c, agent, now, ids, `ended = 0 AND (delivery = $2 OR id = $2)`, func(e queue.Entry) (queue.Entry, error) { return e.Drop(now) })
 }
 
 // Retry queues dead entries again as if they were new, named by their delivery ids, their
-// senders' ids or their entry ids, and returns them. What cannot be retried stays, and is in the
-// error.
-func Retry(c *store.Change, agent string, ids ...string) ([]queue.Entry, error) {
-	return each(c, agent, ids, `state = 'dead'`, func(e queue.Entry) (queue.Entry, error) {
-		place, err := Place(c, agent)
+// senders' ids or their entry ids, and returns them. What cannot be retried stays, and refused
+// says why (queue.ErrState). The error is the store's.
+func Retry(c *store.Change, agent string, now time.Time, ids ...string) (queued []queue.Entry, refused []error, err error) {
+	return each(c, agent, now, ids, `state = 'dead' AND (delivery = $2 OR id = $2 OR entry_id = $2)`, func(e queue.Entry) (queue.Entry, error) {
+		text, err := TextOf(&c.View, e.Key)
+		switch blank := strings.TrimSpace(text.Prompt) == ""; {
+		case err == nil && !blank:
+		case err == nil, errors.Is(err, ErrDamaged), errors.Is(err, ErrNotFound):
+			return e, fmt.Errorf("cannot retry entry %s, whose text is not here: %w", e.Delivery, queue.ErrState)
+		default:
+			return e, err
+		}
+		place, err := NextNumber(c, agent)
 		if err != nil {
 			return e, err
 		}
@@ -372,29 +447,28 @@ func Retry(c *store.Change, agent string, ids ...string) ([]queue.Entry, error) 
 
 // each has those of an agent's entries that a condition and ids name take a step. A step that is
 // refused because of the entry's state leaves it alone.
-func each(c *store.Change, agent string, ids []string, where string, step func(queue.Entry) (queue.Entry, error)) (done []queue.Entry, err error) {
-	var refused []error
+func each(c *store.Change, agent string, now time.Time, ids []string, where string, step func(queue.Entry) (queue.Entry, error)) (done []queue.Entry, refused []error, err error) {
 	for _, id := range ids {
 		if id == "" {
 			continue
 		}
-		found, err := many(&c.View, `agent = $1 AND `+where+` AND (delivery = $2 OR id = $2 OR entry_id = $2) ORDER BY seq`, agent, id)
+		found, err := many(&c.View, `agent = $1 AND `+where+` ORDER BY seq`, agent, id)
 		if err != nil {
-			return done, err
+			return nil, nil, err
 		}
 		for _, e := range found {
-			after, err := take(c, e, step)
+			after, err := take(c, e, change{at: now}, step)
 			if errors.Is(err, queue.ErrState) {
 				refused = append(refused, err)
 				continue
 			}
 			if err != nil {
-				return done, err
+				return nil, nil, err
 			}
 			done = append(done, *after)
 		}
 	}
-	return done, errors.Join(refused...)
+	return done, refused, nil
 }
 
 // Transfer moves an entry that no session has to the end of another agent's queue. Its delivery
@@ -407,7 +481,7 @@ func Transfer(c *store.Change, k queue.Key, to string) (*queue.Entry, error) {
 	if e == nil || e.State != queue.Queued && e.State != queue.Later {
 		return nil, fmt.Errorf("cannot move entry %d of %s to %s: %w", k.Seq, k.Agent, to, queue.ErrState)
 	}
-	seq, err := Place(c, to)
+	seq, err := NextNumber(c, to)
 	if err != nil {
 		return nil, err
 	}
@@ -427,8 +501,13 @@ func Transfer(c *store.Change, k queue.Key, to string) (*queue.Entry, error) {
 	return Get(&c.View, queue.Key{Agent: to, Seq: seq})
 }
 
-// tables have a row, or several, for each entry, under its key; the entry's own is the last.
-var tables = []string{"texts", "handovers", "replies", "shown", "verdicts", "entries"}
+// tables have a row, or several, of an entry, under its key: all that have the columns agent and
+// seq but ids and those of whole queues. The entry's own is the last.
+var tables = []string{
+	"texts", "handovers", "replies", "shown", "verdicts",
+	"demands", "demand_words", "passes", "unanswered_checks", // package check's
+	"entries",
+}
 
 // Prune removes entries that ended before a time, at most so many, and returns how many. Dead
 // ones stay until Purge. Their ids are remembered on their own (ForgetIDs).

@@ -23,9 +23,10 @@ type Behind struct {
 	Since time.Time // when that was found
 	// Hidden is how many entries have ended of which no line is left.
 	Hidden int64
-	// Again are the entries that Continue gives again, Gone those that this store has never seen
-	// or knows as dead: what they were is known from their lines alone.
-	Again, Gone []Known
+	// Again are the entries that Continue gives again; Waiting those that it leaves as they are,
+	// since they wait for a person; Gone those that this store has never seen or knows as dead: what
+	// they were is known from their lines alone.
+	Again, Waiting, Gone []Known
 }
 
 // Known is how an entry has ended, by its line.
@@ -53,13 +54,15 @@ func (x *Exporter) Compare(ctx context.Context, now time.Time, places ...Place) 
 		if a.done <= n.Done && a.dead <= n.Dead {
 			continue
 		}
-		if err := x.store.Write(ctx, func(c *store.Change) error { return note(c, at.Agent, a, now) }); err != nil {
+		if err := x.store.Write(ctx, func(c *store.Change) error { return note(c, at.Agent, a, n, now) }); err != nil {
 			return found, fmt.Errorf("cannot keep what the exports of %s show: %w", at.Agent, err)
 		}
 		of := x.of(at.Agent)
 		of.mu.Lock()
-		for i, n := range []int64{a.done, a.dead} {
-			of.files[i].now.n, of.files[i].kept.n = n, n
+		for i, reached := range a.reached(n) {
+			if reached > 0 {
+				of.files[i].now.n, of.files[i].kept.n = reached, reached
+			}
 		}
 		of.mu.Unlock()
 		found = append(found, at.Agent)
@@ -67,8 +70,21 @@ func (x *Exporter) Compare(ctx context.Context, now time.Time, places ...Place) 
 	return found, nil
 }
 
-// note keeps that an agent is behind, and has its numbers go on behind those that were given.
-func note(c *store.Change, key string, a ahead, now time.Time) error {
+// reached returns how far each file has come that is ahead of the store; 0: it is not, and what is
+// owed to it still is.
+func (a ahead) reached(n entries.Counts) (all [len(kinds)]int64) {
+	if a.done > n.Done {
+		all[0] = a.done
+	}
+	if a.dead > n.Dead {
+		all[1] = a.dead
+	}
+	return all
+}
+
+// note keeps that an agent is behind, and has its numbers go on behind those that were given. n are
+// those that the store knows.
+func note(c *store.Change, key string, a ahead, n entries.Counts, now time.Time) error {
 	var seq int64
 	if _, err := c.One(`SELECT seq FROM queues WHERE agent = $1`, []any{key}, &seq); err != nil {
 		return err
@@ -80,9 +96,12 @@ func note(c *store.Change, key string, a ahead, now time.Time) error {
 		ON CONFLICT (agent) DO UPDATE SET hidden = behind.hidden + excluded.hidden`, key, store.Millis(now), seq, a.hidden); err != nil {
 		return err
 	}
-	for i, n := range []int64{a.done, a.dead} {
+	for i, reached := range a.reached(n) {
+		if reached == 0 {
+			continue
+		}
 		if _, err := c.Do(`INSERT INTO exports (agent, state, n, gone, owed, why) VALUES ($1, $2, $3, 0, 0, '') ON CONFLICT (agent, state) DO UPDATE SET n = excluded.n`,
-			key, string(kinds[i].state), n); err != nil {
+			key, string(kinds[i].state), reached); err != nil {
 			return err
 		}
 	}
@@ -91,12 +110,12 @@ func note(c *store.Change, key string, a ahead, now time.Time) error {
 			return err
 		}
 	}
-	return follow(c, key, a.ends)
+	return follow(c, key, a.ends, now)
 }
 
 // follow moves entries that another agent has in this store to the one whose exports show how they
 // ended: they were moved to it after the store was written.
-func follow(c *store.Change, key string, ends []shown) error {
+func follow(c *store.Change, key string, ends []shown, now time.Time) error {
 	moved := map[string]bool{}
 	for _, e := range ends {
 		has, err := entries.Find(&c.View, key, e.delivery)
@@ -122,7 +141,7 @@ func follow(c *store.Change, key string, ends []shown) error {
 	})
 	for _, k := range from {
 		if err == nil {
-			_, err = entries.GiveAgain(c, k)
+			_, err = entries.GiveAgain(c, k, now)
 		}
 		if err == nil {
 			_, err = entries.Transfer(c, k, key)
@@ -135,7 +154,7 @@ func follow(c *store.Change, key string, ends []shown) error {
 }
 
 const endNames = `delivery, n, entry_id, id, source, urgent, session, given, ended, attempt, repeats, iteration, reason, cause, output,
-	line, excerpt, reply, cut, abandoned, checked, by_whom, took`
+	line, length, excerpt, reply, cut, abandoned, checked, by_whom, took`
 
 // keep keeps an end that the store does not know.
 func (e *shown) keep(c *store.Change, key string) error {
@@ -147,9 +166,9 @@ func (e *shown) keep(c *store.Change, key string) error {
 		return err
 	}
 	_, err := c.Do(`INSERT INTO behind_ends (agent, `+endNames+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`,
 		key, e.delivery, e.N, e.entryID, e.id, e.source, e.urgent, e.Handover.Session, store.Millis(e.Handover.At), store.Millis(e.At),
-		e.Attempt, e.Repeats, e.Iteration, string(e.Reason), e.Cause, e.Output, append([]byte{}, e.line...), e.excerpt,
+		e.Attempt, e.Repeats, e.Iteration, string(e.Reason), e.Cause, e.Output, append([]byte{}, e.line...), e.length, e.excerpt,
 		e.Reply.Text, e.Reply.Cut, strings.Join(e.Reply.Abandoned, "\n"), e.checked, by, took)
 	return err
 }
@@ -161,7 +180,7 @@ func kept(v *store.View, key string) (all []shown, err error) {
 		var given, at, ms int64
 		var abandoned, by string
 		err := row(&e.delivery, &e.N, &e.entryID, &e.id, &e.source, &e.urgent, &e.Handover.Session, &given, &at, &e.Attempt, &e.Repeats, &e.Iteration,
-			&e.Reason, &e.Cause, &e.Output, &e.line, &e.excerpt, &e.Reply.Text, &e.Reply.Cut, &abandoned, &e.checked, &by, &ms)
+			&e.Reason, &e.Cause, &e.Output, &e.line, &e.length, &e.excerpt, &e.Reply.Text, &e.Reply.Cut, &abandoned, &e.checked, &by, &ms)
 		e.Handover.At, e.At = store.Time(given), store.Time(at)
 		e.Reply.Session, e.Reply.At = e.Handover.Session, e.At
 		if abandoned != "" {
@@ -221,13 +240,21 @@ func (b *Behind) tell(v *store.View) error {
 			}
 		}
 		k.Begins, _ = queue.Cut(strings.Join(strings.Fields(t.Prompt), " "), words)
-		if is != nil && !is.State.HasEnded() {
+		switch {
+		case isGivenAgain(is):
 			b.Again = append(b.Again, k)
-		} else {
+		case is != nil && is.State == queue.Suspended:
+			b.Waiting = append(b.Waiting, k)
+		default:
 			b.Gone = append(b.Gone, k)
 		}
 	}
 	return nil
+}
+
+// isGivenAgain reports whether Continue gives an entry again; nil: there is none.
+func isGivenAgain(is *queue.Entry) bool {
+	return is != nil && !is.State.HasEnded() && is.State != queue.Suspended
 }
 
 // find returns the entry that a line is about: the same, or one that was sent again under its id
@@ -244,17 +271,17 @@ func (e *shown) find(v *store.View, key string) (*queue.Entry, error) {
 }
 
 // Continue has an agent go on with what its store knows: what has not ended there is given again,
-// marked as a repeat, whatever the exports show. Dead letters that only they have are kept. It
+// marked as a repeat, whatever the exports show, but for what waits for a person. Dead letters that only they have are kept. It
 // returns the entries that are given again, and ErrNotBehind if nothing asks.
 func Continue(c *store.Change, key string, now time.Time) (again []queue.Entry, err error) {
 	return settle(c, key, now, func(e shown, is *queue.Entry) (*queue.Entry, error) {
 		switch {
+		case isGivenAgain(is):
+			return entries.GiveAgain(c, is.Key, now)
 		case is == nil && e.Reason != "":
 			return nil, e.add(c, key)
-		case is == nil, is.State.HasEnded(), is.State == queue.Suspended:
-			return nil, nil
 		}
-		return entries.GiveAgain(c, is.Key)
+		return nil, nil
 	})
 }
 
@@ -277,8 +304,11 @@ func Skip(c *store.Change, key string, now time.Time) error {
 // settle carries out what a person has said of each end.
 func settle(c *store.Change, key string, now time.Time, each func(e shown, is *queue.Entry) (*queue.Entry, error)) (again []queue.Entry, err error) {
 	var seq, hidden int64
-	if found, err := c.One(`SELECT seq, hidden FROM behind WHERE agent = $1`, []any{key}, &seq, &hidden); err != nil || !found {
-		return nil, errors.Join(err, notBehind(key, found))
+	switch found, err := c.One(`SELECT seq, hidden FROM behind WHERE agent = $1`, []any{key}, &seq, &hidden); {
+	case err != nil:
+		return nil, err
+	case !found:
+		return nil, fmt.Errorf("cannot settle what the exports of %s show: %w", key, ErrNotBehind)
 	}
 	ends, err := kept(&c.View, key)
 	if err != nil {
@@ -310,13 +340,6 @@ func settle(c *store.Change, key string, now time.Time, each func(e shown, is *q
 	return again, nil
 }
 
-func notBehind(key string, found bool) error {
-	if found {
-		return nil
-	}
-	return fmt.Errorf("cannot settle what the exports of %s show: %w", key, ErrNotBehind)
-}
-
 // markNext marks as repeats the first entries that were queued when the store was written and of
 // which no line tells, those whose time has come among them: one was perhaps in flight when that
 // was lost of which the exports tell, and as many as are hidden have ended.
@@ -337,7 +360,7 @@ func markNext(c *store.Change, key string, seq, most int64, but map[int64]bool, 
 	}
 	for _, at := range next {
 		if err == nil {
-			_, err = entries.GiveAgain(c, queue.Key{Agent: key, Seq: at})
+			_, err = entries.GiveAgain(c, queue.Key{Agent: key, Seq: at}, now)
 		}
 	}
 	return err

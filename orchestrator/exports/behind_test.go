@@ -140,7 +140,7 @@ func (r *rig) offer() (g *queue.Given) {
 func (r *rig) step(g *queue.Given, step func(queue.Entry) (queue.Entry, error)) {
 	r.Helper()
 	r.do(func(c *store.Change) error {
-		_, err := entries.TakeBy(c, g.Key, step)
+		_, err := entries.TakeBy(c, g.Key, noon, step)
 		return err
 	})
 }
@@ -477,5 +477,66 @@ func TestABackupFromBeforeTheKeyGetsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestWhatIsOwedStaysOwedWhereOnlyTheOtherFileIsAhead: dead letters that had no line yet were
+// passed over after a restore.
+func TestWhatIsOwedStaysOwedWhereOnlyTheOtherFileIsAhead(t *testing.T) {
+	t.Parallel()
+	var dead string
+	r := older(t, func(r *rig) {
+		if err := os.MkdirAll(r.path(exports.DeadLetters), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		dead = r.dead("owed")
+	}, func(r *rig) { r.done("done unseen", "") })
+	if err := os.Remove(r.path(exports.DeadLetters)); err != nil {
+		t.Fatal(err)
+	}
+	if found := r.compare(); len(found) != 1 {
+		t.Fatalf("%q", found)
+	}
+	r.begin()
+	r.skip()
+	r.settle(noon.Add(exports.Every))
+	r.export()
+	r.want(exports.DeadLetters, dead)
+}
+
+// TestWhatWaitsForAPersonGoesOnWaiting, and is not listed as what is given again.
+func TestWhatWaitsForAPersonGoesOnWaiting(t *testing.T) {
+	t.Parallel()
+	var was string
+	r := older(t, func(r *rig) {
+		was = r.add(queue.Letter{Prompt: "asks", Checked: true})
+		g := r.offer()
+		r.step(g, func(e queue.Entry) (queue.Entry, error) { return e.Claim(noon) })
+		r.step(g, func(e queue.Entry) (queue.Entry, error) { return e.Suspend(e.Check, "c", noon) })
+	}, func(r *rig) { r.finish(was) })
+	r.compare()
+	if b := r.behind(); len(b.Again) != 0 || len(b.Gone) != 0 || len(b.Waiting) != 1 || b.Waiting[0].Delivery != was {
+		t.Errorf("%+v", b)
+	}
+	if again := r.goOn(); len(again) != 0 {
+		t.Errorf("%+v", again)
+	}
+	if waits := get(r, func(v *store.View) ([]queue.Entry, error) { return entries.Suspended(v, "a") }); len(waits) != 1 {
+		t.Errorf("%+v", waits)
+	}
+}
+
+// TestAStoreThatCannotBeReadIsNotOneThatIsNotBehind.
+func TestAStoreThatCannotBeReadIsNotOneThatIsNotBehind(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	err := r.Write(t.Context(), func(c *store.Change) error {
+		if _, err := c.Do(`DROP TABLE behind`); err != nil {
+			return err
+		}
+		return exports.Skip(c, "a", noon)
+	})
+	if err == nil || errors.Is(err, exports.ErrNotBehind) {
+		t.Errorf("%v", err)
 	}
 }

@@ -292,10 +292,14 @@ func (x *Exporter) Settle(ctx context.Context, now time.Time) error {
 	x.mu.Lock()
 	all := slices.Collect(maps.Values(x.agents))
 	x.mu.Unlock()
+	gone, err := store.Get(ctx, x.store.Reader, entries.Gone)
+	if err != nil {
+		return err
+	}
 	for part := range slices.Chunk(all, 200) {
 		var settled []reached
 		for _, a := range part {
-			got, err := x.settle(ctx, a, now)
+			got, err := x.settle(ctx, a, gone[a.key], now)
 			if err != nil {
 				return err
 			}
@@ -315,8 +319,9 @@ type reached struct {
 	progress
 }
 
-// settle returns what of an agent is to be kept.
-func (x *Exporter) settle(ctx context.Context, a *agent, now time.Time) (changed []reached, err error) {
+// settle returns what of an agent is to be kept. gone is how many of its dead entries are dead no
+// more.
+func (x *Exporter) settle(ctx context.Context, a *agent, gone int64, now time.Time) (changed []reached, err error) {
 	if !a.mu.TryLock() {
 		return nil, nil // somebody waits for its files
 	}
@@ -331,6 +336,9 @@ func (x *Exporter) settle(ctx context.Context, a *agent, now time.Time) (changed
 	}
 	for i, k := range kinds {
 		f := &a.files[i]
+		if k.state == queue.Dead {
+			f.gone = max(f.gone, gone) // that of Export may be newer
+		}
 		if f.gone != f.now.gone && !now.Before(f.again) {
 			if err := x.rewrite(ctx, a, k, f, now); err != nil {
 				return changed, err

@@ -114,7 +114,7 @@ func (r *rig) dead(prompt string) (delivery string) {
 func (r *rig) drop(delivery string) {
 	r.Helper()
 	r.do(func(c *store.Change) error {
-		_, err := entries.Drop(c, r.at.Agent, noon, delivery)
+		_, _, err := entries.Drop(c, r.at.Agent, noon, delivery)
 		return err
 	})
 }
@@ -405,7 +405,7 @@ func TestARunThatIsKilledLeavesEachLine(t *testing.T) {
 			})
 			r.export()
 			r.do(func(c *store.Change) error {
-				_, err := entries.Retry(c, r.at.Agent, gone)
+				_, _, err := entries.Retry(c, r.at.Agent, noon, gone)
 				return err
 			})
 			r.export()
@@ -472,7 +472,7 @@ func TestTheExportsAreTheEndsOfTheStore(t *testing.T) {
 				if len(dead) > 0 {
 					one := rapid.IntRange(0, len(dead)-1).Draw(rt, "which")
 					r.do(func(c *store.Change) error {
-						_, err := entries.Retry(c, r.at.Agent, dead[one])
+						_, _, err := entries.Retry(c, r.at.Agent, noon, dead[one])
 						return err
 					})
 					done = append(done, r.doNext("retried").Delivery)
@@ -542,7 +542,7 @@ func TestADeadLetterThatIsDeadNoMoreLeavesItsFile(t *testing.T) {
 	r.export()
 	r.settle(noon)
 	r.do(func(c *store.Change) error {
-		_, err := entries.Retry(c, "a", two)
+		_, _, err := entries.Retry(c, "a", noon, two)
 		return err
 	})
 	four := r.dead("four")
@@ -551,7 +551,7 @@ func TestADeadLetterThatIsDeadNoMoreLeavesItsFile(t *testing.T) {
 	r.want(exports.DeadLetters, one, three, four)
 	r.x.SetMost(9)
 	r.do(func(c *store.Change) error {
-		_, err := entries.Retry(c, "a", one)
+		_, _, err := entries.Retry(c, "a", noon, one)
 		return err
 	})
 	r.export()
@@ -657,5 +657,34 @@ func TestWhatIsSaidToBeOnTheDiskIs(t *testing.T) {
 	}
 	if !slices.Equal(steps, want) {
 		t.Errorf("%q, want %q", steps, want)
+	}
+}
+
+// TestSettleTakesOutWhatIsDeadNoMore, though nothing has ended since.
+func TestSettleTakesOutWhatIsDeadNoMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	one, two := r.dead("one"), r.dead("two")
+	r.export()
+	r.settle(noon)
+	r.do(func(c *store.Change) error {
+		_, _, err := entries.Retry(c, "a", noon, one)
+		return err
+	})
+	r.settle(noon)
+	r.want(exports.DeadLetters, two)
+}
+
+// TestADeadLetterTellsHowLongItsLineWas where that is not there whole.
+func TestADeadLetterTellsHowLongItsLineWas(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.do(func(c *store.Change) error {
+		_, err := entries.Insert(c, "a", queue.Entry{State: queue.Dead, Reason: queue.TooLarge, Accepted: noon, Ended: noon}, queue.Text{Prompt: "its beginning", Length: 5 << 20})
+		return err
+	})
+	r.export()
+	if all := r.read(exports.DeadLetters); len(all) != 1 || all[0].Length != 5<<20 || all[0].Excerpt != "its beginning" || all[0].RawLine != "" {
+		t.Errorf("%+v", all)
 	}
 }

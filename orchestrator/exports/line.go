@@ -91,7 +91,7 @@ func DeadLetterOf(e *entries.Ended) (DeadLetter, error) {
 		Iterations: e.Iteration, Output: e.Output,
 	}
 	if e.Reason == queue.TooLarge {
-		d.Excerpt = e.Prompt
+		d.Excerpt, d.Length = e.Prompt, e.Length
 		return d, nil
 	}
 	raw := e.Line

@@ -32,6 +32,7 @@ type shown struct {
 	delivery, entryID, id, source string
 	urgent, checked               bool
 	line                          []byte // of a dead one
+	length                        int64
 	excerpt                       string
 	entries.Past
 }
@@ -39,7 +40,7 @@ type shown struct {
 // text is what is known of what the entry says.
 func (s *shown) text() queue.Text {
 	if len(s.line) == 0 {
-		return queue.Text{Prompt: s.excerpt}
+		return queue.Text{Prompt: s.excerpt, Length: s.length}
 	}
 	return queue.Text{Prompt: line.Decode(s.line, false).Prompt, Line: s.line}
 }
@@ -170,7 +171,7 @@ func parse(k kind, raw []byte) (e shown, of seal, err error) {
 		if err := json.Unmarshal(raw, &d); err != nil {
 			return e, of, err
 		}
-		e = shown{delivery: d.DeliveryID, entryID: d.EntryID, id: d.ID, source: d.Source, urgent: d.Urgent, line: d.raw(), excerpt: d.Excerpt}
+		e = shown{delivery: d.DeliveryID, entryID: d.EntryID, id: d.ID, source: d.Source, urgent: d.Urgent, line: d.raw(), length: d.Length, excerpt: d.Excerpt}
 		e.checked = line.Decode(e.line, false).Checked
 		e.Past = entries.Past{
 			N: of.N, Reason: d.Reason, Cause: d.Cause, At: d.At, Attempt: d.Attempts, Repeats: d.Counted, Iteration: d.Iterations,

@@ -49,7 +49,7 @@ type Place struct {
 	Dir, Inbox string
 	// Urgent is true if its lines are handed over before those of other inboxes.
 	Urgent bool
-	// MaxEntry is the longest line that is queued, in bytes; 0: queue.MaxPrompt.
+	// MaxEntry is the longest line that is queued, in bytes; 0: queue.MaxLine.
 	MaxEntry int64
 	// HasCheck reports whether the store knows what the work of the entry with an id is checked
 	// by; nil: of none.
@@ -132,7 +132,7 @@ func Take(ctx context.Context, s *store.Store, p Place, now time.Time) (Taken, e
 	defer b.close()
 	t := &taking{box: b, store: s, now: now, most: p.MaxEntry}
 	if t.most <= 0 {
-		t.most = queue.MaxPrompt
+		t.most = queue.MaxLine
 	}
 	t.known, err = store.Get(ctx, s.Reader, func(v *store.View) (known, error) { return load(v, p.Agent, b.key) })
 	if err != nil {
@@ -513,7 +513,7 @@ func (t *taking) large(p piece, e *queue.Entry) queue.Text {
 	}
 	kill(e, queue.TooLarge, cause, t.now)
 	shown, _ := queue.Cut(strings.ToValidUTF8(string(p.raw[:min(len(p.raw), mostShown+utf8.UTFMax)]), "\uFFFD"), mostShown)
-	return queue.Text{Prompt: shown}
+	return queue.Text{Prompt: shown, Length: int64(len(p.raw))}
 }
 
 // commit writes what was read, and how far.

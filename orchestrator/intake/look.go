@@ -84,7 +84,7 @@ func looking(ctx context.Context, r *store.Reader, p Place, first int) (w Waitin
 // add counts the lines of a file that are not taken in.
 func (w *Waiting) add(ctx context.Context, file *os.File, r *record, most int64, first int, left *int64) error {
 	if most <= 0 {
-		most = queue.MaxPrompt
+		most = queue.MaxLine
 	}
 	f, is, err := look(file, r)
 	if err != nil {

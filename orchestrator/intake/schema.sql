@@ -1,12 +1,12 @@
--- The files that stood at the name of an agent's inbox, as far as they are to be known again.
--- inbox: its path, below the agent's directory without that. n: counts them, and names the file
--- in the folder taken. device, inode: which file it is. moved: 1 if it stands in that folder, 0
--- if at the inbox's name. position: how far it was taken in. size: how long it was then; seen:
--- the SHA-256 of its first and last 4 KiB then. skipping: 1 if the rest of a line that was too
--- long comes at position. lines: how many were taken in; hash: of them, so that the same lines
--- are known when they come once more. began: when its first line was taken in, at: its last one.
--- ended: when the file was gone; 0: it is there. One of several lines is known for seven days.
 CREATE TABLE intakes (
+  -- The files that stood at the name of an agent's inbox, as far as they are to be known again.
+  -- inbox: its path, below the agent's directory without that. n: counts them, and names the file
+  -- in the folder taken. device, inode: which file it is. moved: 1 if it stands in that folder, 0
+  -- if at the inbox's name. position: how far it was taken in. size: how long it was then; seen:
+  -- the SHA-256 of its first and last 4 KiB then. skipping: 1 if the rest of a line that was too
+  -- long comes at position. lines: how many were taken in; hash: of them, so that the same lines
+  -- are known when they come once more. began: when its first line was taken in, at: its last one.
+  -- ended: when the file was gone; 0: it is there. One of several lines is known for seven days.
   agent    TEXT NOT NULL,
   inbox    TEXT NOT NULL,
   n        INTEGER NOT NULL,

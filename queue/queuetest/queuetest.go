@@ -16,8 +16,9 @@ import (
 
 // Queue is the queue of one agent.
 type Queue struct {
-	mu  sync.Mutex
-	all []*Item // in the order in which they were accepted
+	mu   sync.Mutex
+	all  []*Item // in the order in which they were accepted
+	last int64   // the number that an entry, or a place, was given last
 }
 
 // Item is an entry with all that is known of it.
@@ -32,7 +33,7 @@ func (q *Queue) Add(now time.Time, letters ...queue.Letter) {
 	defer q.mu.Unlock()
 	for _, l := range letters {
 		i := &Item{}
-		i.Seq = int64(len(q.all) + 1)
+		i.Seq = q.number()
 		i.Agent, i.Place, i.Delivery = "a", i.Seq, fmt.Sprintf("%012x", i.Seq)
 		i.State, i.Lane, i.ID, i.Source, i.Accepted = queue.Queued, queue.Normal, l.ID, l.Source, now
 		i.Checked, i.Prompt = l.Checked, l.Prompt
@@ -82,6 +83,31 @@ func (q *Queue) Show(delivery string, s queue.Shown) {
 	if i := q.find(delivery); i != nil {
 		i.Shown = s.Within()
 	}
+}
+
+// Judge carries out a verdict about the entry with a delivery id, whose next hand-over shows s.
+func (q *Queue) Judge(delivery string, v queue.Verdict, s queue.Shown, now time.Time) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := q.find(delivery)
+	if i == nil {
+		return fmt.Errorf("no entry is called %s", delivery)
+	}
+	if i.Cancel == queue.CancelAgain && !v.Passed {
+		v.Place = q.number()
+	}
+	if err := i.take(func(e queue.Entry) (queue.Entry, error) { return e.Judge(v, now) }); err != nil {
+		return err
+	}
+	if i.Shown = s.Within(); i.Iteration == 0 { // it begins as if it were new
+		i.Shown = queue.Shown{}
+	}
+	return nil
+}
+
+func (q *Queue) number() int64 {
+	q.last++
+	return q.last
 }
 
 func (i *Item) take(step func(queue.Entry) (queue.Entry, error)) error {

@@ -1,26 +1,22 @@
-// Package entriestest gives tests a store with the tables of package entries.
+// Package entriestest gives tests a store with the tables of packages entries and check, which are
+// of the same entries.
 package entriestest
 
 import (
 	"strings"
 	"testing"
 
+	"heartbeat/orchestrator/check"
 	"heartbeat/orchestrator/entries"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/store/storetest"
 )
 
-// New opens a store in a state directory until the test ends. It has the tables of package
-// entries, and those of other schemas.
-func New(t testing.TB, stateDir string, schemas ...string) *store.Store {
+// New opens a store in a state directory until the test ends.
+func New(t testing.TB, stateDir string) *store.Store {
 	t.Helper()
 	s := storetest.New(t, stateDir)
 	Make(t, s)
-	for _, schema := range schemas {
-		if err := s.Write(t.Context(), func(c *store.Change) error { return carryOut(c, schema) }); err != nil {
-			t.Fatal(err)
-		}
-	}
 	return s
 }
 
@@ -28,6 +24,7 @@ func New(t testing.TB, stateDir string, schemas ...string) *store.Store {
 func Make(t testing.TB, s *store.Store) {
 	t.Helper()
 	Apply(t, s, "entries", entries.Schema)
+	Apply(t, s, "demands", check.Schema)
 }
 
 // Apply carries out a schema in a store that lacks one of its tables.
