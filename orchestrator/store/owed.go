@@ -42,8 +42,12 @@ type debts struct {
 	mu   sync.Mutex
 	all  map[string]*debt
 	busy map[string]chan struct{} // closed when the try ends
-	lost int                      // were too many
+	lost int                      // were too many, and are never written
+	from time.Time                // when the first was lost
 }
+
+// errTooMany is why facts are lost.
+var errTooMany = fmt.Errorf("more than %d were to be written at once", mostOwed)
 
 func newDebts() *debts {
 	return &debts{asked: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}), all: map[string]*debt{}, busy: map[string]chan struct{}{}}
@@ -53,7 +57,7 @@ func newDebts() *debts {
 // store. name says which, as in "the store does not have yet NAME"; write writes it as it is when
 // that is called, and replaces what is owed under the same name. A write that fails is
 // tried again until it does not, and a last time when the store is closed; Troubles names it
-// meanwhile. So it must do no harm twice. The caller may hold a lock.
+// meanwhile. Where too many are owed it is lost, which Troubles and Close tell from then on. So it must do no harm twice. The caller may hold a lock.
 func (s *Store) Owe(name string, write func() error) {
 	d := s.debts
 	d.mu.Lock()
@@ -63,6 +67,7 @@ func (s *Store) Owe(name string, write func() error) {
 		is.due, is.since, is.wait, is.err = was.due, was.since, was.wait, was.err
 	} else if len(d.all) >= mostOwed {
 		d.lost++
+		d.from = cmp.Or(d.from, time.Now())
 		return
 	}
 	d.all[name] = is
@@ -180,7 +185,7 @@ func (s *Store) closeDebts() error {
 }
 
 // failing names what could not be written, says since when, and why not. The text is "" where
-// that is nothing.
+// that is nothing. What is lost is counted; the error is errTooMany where nothing else fails.
 func (d *debts) failing() (text string, since time.Time, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -194,8 +199,11 @@ func (d *debts) failing() (text string, since time.Time, err error) {
 			since, err = is.since, is.err
 		}
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0 && d.lost == 0:
 		return "", since, nil
+	case len(names) == 0:
+		return fmt.Sprintf("%d facts", d.lost), d.from, errTooMany
 	}
 	slices.Sort(names)
 	more := max(0, len(names)-mostNamed) + d.lost
@@ -211,6 +219,12 @@ func (d *debts) tell(all []Trouble) []Trouble {
 	text, since, err := d.failing()
 	if text == "" {
 		return all
+	}
+	if errors.Is(err, errTooMany) {
+		return append(all, Trouble{
+			Kind: Owed, Since: since, Text: fmt.Sprintf("the store does not have %s: %v", text, err),
+			Do: "compare what heartbeat status says with what you know: they are not written any more",
+		})
 	}
 	for i := range all {
 		if slices.Contains(writes, all[i].Kind) {

@@ -73,6 +73,28 @@ func TestOfWhatIsOwedTheEndTriesAll(t *testing.T) {
 	})
 }
 
+// TestWhatIsLostIsToldUntilTheEnd, although all that is still owed is written: nobody learned of it.
+func TestWhatIsLostIsToldUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &Store{debts: newDebts()}
+		go s.payDebts()
+		began := time.Now()
+		for n := range mostOwed + 2 {
+			s.Owe("fact "+strconv.Itoa(n), func() error { return nil })
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		const want = "the store does not have 2 facts: more than 20000 were to be written at once"
+		if told := s.Troubles(); len(told) != 1 || told[0].Kind != Owed || told[0].Text != want || !told[0].Since.Equal(began) {
+			t.Errorf("told: %+v", told)
+		}
+		if err := s.closeDebts(); err == nil || err.Error() != want {
+			t.Errorf("the end says %v", err)
+		}
+	})
+}
+
 // TestATroubleNamesWhatItKeepsBack: who reads that the disk is full learns what is lost if the
 // run is killed.
 func TestATroubleNamesWhatItKeepsBack(t *testing.T) {
