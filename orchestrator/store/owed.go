@@ -47,7 +47,7 @@ type debts struct {
 }
 
 // errTooMany is why facts are lost.
-var errTooMany = fmt.Errorf("more than %d were to be written at once", mostOwed)
+var errTooMany = fmt.Errorf("more than %d facts at once had to be written", mostOwed)
 
 func newDebts() *debts {
 	return &debts{asked: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}), all: map[string]*debt{}, busy: map[string]chan struct{}{}}

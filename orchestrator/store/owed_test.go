@@ -85,7 +85,7 @@ func TestWhatIsLostIsToldUntilTheEnd(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		const want = "the store does not have 2 facts: more than 20000 were to be written at once"
+		const want = "the store does not have 2 facts: more than 20000 facts at once had to be written"
 		if told := s.Troubles(); len(told) != 1 || told[0].Kind != Owed || told[0].Text != want || !told[0].Since.Equal(began) {
 			t.Errorf("told: %+v", told)
 		}
