@@ -48,7 +48,7 @@ var floors = []floor{
 	},
 	{
 		"agents", "One agent at a time: its state, its work, its directory.",
-		in("orchestrator", "agent", "check", "consent", "firing", "oldqueue", "proving/...", "status", "workspace"),
+		in("orchestrator", "agent", "check", "consent", "firing", "oldqueue", "proving/...", "status", "takeover", "workspace"),
 	},
 	{"scheduler", "It decides what happens to the fleet, and knows nobody who asks or is told.", []string{"orchestrator"}},
 	{
@@ -139,7 +139,7 @@ var bans = []ban{
 	},
 	{
 		[]string{"internal/..."},
-		[]string{"hook/inbox", "queue/...", "orchestrator/entries/...", "orchestrator/check", "orchestrator/exports/...", "orchestrator/intake", "orchestrator/queue", "orchestrator/oldqueue", "orchestrator/ledger"},
+		[]string{"hook/inbox", "queue/...", "orchestrator/entries/...", "orchestrator/check", "orchestrator/exports/...", "orchestrator/intake", "orchestrator/takeover", "orchestrator/queue", "orchestrator/oldqueue", "orchestrator/ledger"},
 		nil,
 		"who judges may not know how a queue is kept; what needs that is tested in its own room", true,
 	},

@@ -53,6 +53,9 @@ var writers = map[string]string{
 	"orchestrator/store/watch.go look":             again,
 	"orchestrator/store/write.go Close":            answered,
 	"orchestrator/store/write.go Open":             answered,
+	"orchestrator/takeover/move.go move":           again, // the next start finds the files, and which they are
+	"orchestrator/takeover/takeover.go adopt":      answered,
+	"orchestrator/takeover/takeover.go takeLater":  answered,
 }
 
 // Writing returns the functions of a source file that write the store, by their names.

@@ -264,6 +264,13 @@ func Put(c *store.Change, r Request) error {
 	return err
 }
 
+// Renew has requests about an entry as people were shown it, and their answers, be about what
+// they are shown now: it is the same, told by another hash.
+func Renew(c *store.Change, key, entry, before, now string) error {
+	_, err := c.Do(`UPDATE requests SET about = $4 WHERE agent = $1 AND entry = $2 AND about = $3`, key, entry, before, now)
+	return err
+}
+
 // read returns the requests for which a condition holds, in its order.
 func read(v *store.View, where string, args ...any) (all []Request, err error) {
 	err = v.Each(`SELECT request, agent, agent_name, at, until, aside, approver, category, session, entry, iteration, about, state,

@@ -102,11 +102,11 @@ func Of(v *store.View, a *config.Agent, k queue.Key) (*config.Until, error) {
 	case d == nil:
 		return a.Until, nil
 	}
-	return d.inForce(a), nil
+	return d.InForce(a), nil
 }
 
-// inForce returns what a demand means now: its trigger's until: may have changed since.
-func (d *Demand) inForce(a *config.Agent) *config.Until {
+// InForce returns what a demand means now: its trigger's until: may have changed since.
+func (d *Demand) InForce(a *config.Agent) *config.Until {
 	i := slices.IndexFunc(a.Triggers, func(t config.Trigger) bool { return d.Trigger != "" && t.Name == d.Trigger && t.Until != nil })
 	if i >= 0 {
 		return a.Triggers[i].Until

@@ -166,6 +166,16 @@ func (r *Reader) readRecord() (f *flight, damaged bool, err error) {
 	return readOwn(r.dir, r.lane.Record, 16*r.maxEntry+recordRest, parseRecord)
 }
 
+// RecordOf reads a record that stands in another file, in which heartbeat's earlier design kept
+// it; nil: it is none.
+func RecordOf(data []byte) *Record {
+	f := parseRecord(data)
+	if f == nil || f.foreign {
+		return nil
+	}
+	return &f.Record
+}
+
 // parseRecord returns nil for data that is not a record.
 func parseRecord(data []byte) *flight {
 	type fields Record

@@ -180,6 +180,48 @@ func (v *View) Queued(do func(*Entry, *Dead) bool) (end int64, err error) {
 	}
 }
 
+// Late calls do for each complete line that came into a drained file of lines after heartbeat's
+// earlier design had moved that aside, as Queued does: they are behind all that is queued. They
+// have no delivery ids.
+func (v *View) Late(do func(*Entry, *Dead) bool) error {
+	var a struct {
+		Name string `json:"name"`
+		Size int64  `json:"size"` // what was acknowledged or copied of it
+	}
+	if len(v.Archive()) == 0 || json.Unmarshal(v.Archive(), &a) != nil || a.Size < 0 {
+		return nil
+	}
+	file, err := v.r.dir.OpenFile(a.Name, os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	for l := linesOf(file, a.Size, info.Size(), v.r.maxEntry, mostLines); ; {
+		got, err := l.read()
+		if err != nil {
+			return ignoreEOF(err)
+		}
+		got.complete = true // its writer is gone
+		if dead, is := v.r.deadLine(got, false, v.Generation()); is {
+			dead.DeliveryID = ""
+			if !do(nil, &dead) {
+				return nil
+			}
+		} else if e := v.r.entry(got, v.Generation()); e != nil {
+			if e.DeliveryID = ""; !do(e, nil) {
+				return nil
+			}
+		}
+	}
+}
+
 // entry decodes a complete line; nil when it holds no prompt to hand over.
 func (r *Reader) entry(l line, generation int64) *Entry {
 	if l.tooLarge || !l.complete {
