@@ -18,10 +18,14 @@ type outlet struct {
 	writes   bool
 }
 
-// Encode writes a report.
+// Encode writes a report, and before it all that was asked: a session's end comes after what its
+// hooks have said.
 func (o *outlet) Encode(r Report) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	for o.writeNext() {
+		continue
+	}
 	return o.enc.Encode(r)
 }
 
@@ -38,16 +42,24 @@ func (o *outlet) ask(r wire.Request) {
 
 // write writes the requests until there are none. Without a scheduler nobody answers them.
 func (o *outlet) write() {
-	for {
-		o.asking.Lock()
-		if len(o.requests) == 0 {
-			o.writes = false
-			o.asking.Unlock()
-			return
-		}
-		r := o.requests[0]
-		o.requests = o.requests[1:]
-		o.asking.Unlock()
-		_ = o.Encode(Report{At: time.Now(), Ask: &r})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.writeNext() {
+		continue
 	}
+}
+
+// writeNext writes the first request, and reports whether there was one.
+func (o *outlet) writeNext() bool {
+	o.asking.Lock()
+	if len(o.requests) == 0 {
+		o.writes = false
+		o.asking.Unlock()
+		return false
+	}
+	r := o.requests[0]
+	o.requests = o.requests[1:]
+	o.asking.Unlock()
+	_ = o.enc.Encode(Report{At: time.Now(), Ask: &r})
+	return true
 }
