@@ -10,16 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"heartbeat/config"
 	"heartbeat/hook/durable"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/crash/stepper"
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/entries/entriestest"
 	"heartbeat/orchestrator/intake"
-	scheduled "heartbeat/orchestrator/later"
-	"heartbeat/orchestrator/ledger"
-	"heartbeat/orchestrator/proof/guard"
 	"heartbeat/orchestrator/store"
 	"heartbeat/orchestrator/store/storetest"
 	"heartbeat/queue"
@@ -64,31 +59,7 @@ func everything(t *testing.T, dir string) {
 		entriestest.Apply(t, s, table, schema)
 	}
 	end()
-	r.send("done", "dead", "in flight")
-	r.done("yes")
-	r.old(func(h inbox.Orphaned) { must[int](t)(h.DropQueued("dead")) })
-	r.asked("aside", "checked")
-	r.offer(inbox.Offering{Session: "s"})
-	r.old(func(h inbox.Orphaned) {
-		must[*inbox.InFlight](t)(h.Advance(inbox.Taken, ""))
-		must[*inbox.Delivery](t)(h.Acknowledge(inbox.Acknowledgement{}))
-	})
-	f := r.claimed("done")
-	now := time.Now()
-	c := courseOf(f, guard.Past{}, nil)
-	c.Answered = &ledger.Answered{Check: f.Check, Claimed: f.Claim.Since, Definition: ledger.Definition(config.NewUntil("x")), At: now}
-	r.book(c)
-	if err := ledger.KeepAside(r.state, key, ledger.Aside{Flight: f.AsideSince(now)}); err != nil {
-		t.Fatal(err)
-	}
-	r.old(func(h inbox.Orphaned) { must[*inbox.InFlight](t)(h.SetAside(f.DeliveryID, f.Check, now)) })
-	r.claimed("done, too")
-	r.send("queued")
-	r.old(func(h inbox.Orphaned) {
-		must[string](t)(h.Append(t.Context(), inbox.Letter{ID: "urgent", Prompt: "urgent", Urgent: true}))
-	})
-	must[scheduled.Prompt](t)(scheduled.Put(t.Context(), r.agent, scheduled.Prompt{ID: "later", At: now.Add(time.Hour), Text: "later"}))
-	r.echo("by hand\n")
+	r.fill()
 }
 
 // isWhole takes the queue over once more, and looks whether each entry has come once.

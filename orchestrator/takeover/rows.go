@@ -454,7 +454,7 @@ func (p *plan) suspended() error {
 			r.kill(queue.DropByHand, "", p.now)
 		} else {
 			if r.State == queue.Checking {
-				r.State, r.Suspended = queue.Suspended, cmp.Or(a.Since, p.now)
+				r.State, r.Suspended, r.Lane, r.Place = queue.Suspended, cmp.Or(a.Since, p.now), queue.Normal, 0
 			} else {
 				r.State = queue.Queued
 			}

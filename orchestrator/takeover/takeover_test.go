@@ -19,10 +19,8 @@ import (
 	"heartbeat/queue"
 )
 
-// TestEachStateOfAnEntryInFlightIsRecoveredAsBefore: what the earlier design's own recovery makes
-// of a record, package queue makes of its row, by each policy.
-func TestEachStateOfAnEntryInFlightIsRecoveredAsBefore(t *testing.T) {
-	t.Parallel()
+// inFlight are the ways in which an entry can be in flight, by the code of the earlier design.
+func inFlight() map[string]func(*rig, inbox.Orphaned) {
 	offering := inbox.Offering{Session: "s1", Via: inbox.ViaStop, Transcript: "/t", TranscriptOffset: 7}
 	advance := func(to inbox.State) func(*rig, inbox.Orphaned) {
 		return func(r *rig, h inbox.Orphaned) {
@@ -34,7 +32,7 @@ func TestEachStateOfAnEntryInFlightIsRecoveredAsBefore(t *testing.T) {
 	unwatched.Unwatched = true
 	file := offering
 	file.File = "/f"
-	for name, do := range map[string]func(*rig, inbox.Orphaned){
+	return map[string]func(*rig, inbox.Orphaned){
 		"offered":    func(r *rig, h inbox.Orphaned) { offerIn(r, h, offering) },
 		"taken":      advance(inbox.Taken),
 		"started":    advance(inbox.Started),
@@ -70,7 +68,14 @@ func TestEachStateOfAnEntryInFlightIsRecoveredAsBefore(t *testing.T) {
 			must[int](r)(0, err)
 			advance(inbox.Taken)(r, h)
 		},
-	} {
+	}
+}
+
+// TestEachStateOfAnEntryInFlightIsRecoveredAsBefore: what the earlier design's own recovery makes
+// of a record, package queue makes of its row, by each policy.
+func TestEachStateOfAnEntryInFlightIsRecoveredAsBefore(t *testing.T) {
+	t.Parallel()
+	for name, do := range inFlight() {
 		for _, policy := range []inbox.OrphanPolicy{"retry", "deadletter", "drop"} {
 			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
 				t.Parallel()
@@ -442,5 +447,103 @@ func TestWhatWasTakenOutOfTheInboxIsDead(t *testing.T) {
 		if e.State == queue.Dead && e.Reason != queue.Lost {
 			t.Errorf("%+v", e)
 		}
+	}
+}
+
+// TestARecordThatIsGoneLeavesItsEntryStarted: the last session worked on it, by its own record.
+func TestARecordThatIsGoneLeavesItsEntryStarted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.send("done", "one", "two")
+	r.done("")
+	f := r.offer(inbox.Offering{})
+	session := fmt.Sprintf(`{"version":1,"work":{"delivery_id":%q,"attempt":2}}`, f.DeliveryID)
+	if err := os.WriteFile(filepath.Join(r.agent.Home, "session.json"), []byte(session), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(r.agent.Home, ".in-flight")); err != nil {
+		t.Fatal(err)
+	}
+	r.take()
+	if e := r.flight(); e == nil || e.State != queue.Started || e.Delivery != f.DeliveryID || e.Attempt != 2 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestOneEntryIsInFlight, though each lane has a record: the other one may have been given.
+func TestOneEntryIsInFlight(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.send("one", "two")
+	r.offer(inbox.Offering{})
+	record := must[[]byte](t)(os.ReadFile(filepath.Join(r.agent.Home, ".in-flight")))
+	r.old(func(h inbox.Orphaned) {
+		must[string](t)(h.Append(t.Context(), inbox.Letter{ID: "urgent", Prompt: "urgent", Urgent: true}))
+		must[int](t)(0, h.Withdraw())
+	})
+	r.offer(inbox.Offering{})
+	if err := os.WriteFile(filepath.Join(r.agent.Home, ".in-flight"), record, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.take()
+	if e := r.flight(); e == nil || e.ID != "one" {
+		t.Fatalf("%+v", e)
+	}
+	first := read(r, func(v *store.View) ([]queue.Entry, error) { return entries.Queued(v, key, 5) })
+	if len(first) != 2 || first[0].ID != "urgent" || first[0].Attempt != 1 || first[0].Untouched || first[1].ID != "two" {
+		t.Errorf("%+v", first)
+	}
+}
+
+// TestLinesThatCameTooLateAreTaken: the drained inbox had been moved aside, where no holes can be
+// punched, and somebody still had it open.
+func TestLinesThatCameTooLateAreTaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.send("one")
+	r.done("")
+	if err := os.Rename(r.agent.Inbox, filepath.Join(r.agent.Home, "inbox.7.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	size := must[os.FileInfo](t)(os.Stat(filepath.Join(r.agent.Home, "inbox.7.jsonl"))).Size()
+	path := filepath.Join(r.agent.Home, ".inbox-meta")
+	var meta map[string]any
+	if err := json.Unmarshal(must[[]byte](t)(os.ReadFile(path)), &meta); err != nil {
+		t.Fatal(err)
+	}
+	meta["archive"] = map[string]any{"name": "inbox.7.jsonl", "size": size, "at": time.Now().Unix()}
+	data, _ := json.Marshal(meta)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(r.agent.Home, ".inbox.jsonl.kept")); err != nil {
+		t.Fatal(err)
+	}
+	late := must[*os.File](t)(os.OpenFile(filepath.Join(r.agent.Home, "inbox.7.jsonl"), os.O_APPEND|os.O_WRONLY, 0))
+	must[int](t)(late.WriteString("late\nand cut"))
+	late.Close()
+	r.echo("new\n")
+	r.take()
+	if got := r.is(queue.Queued); !slices.Equal(got, []string{"new", "late", "and cut"}) || r.exists("inbox.7.jsonl") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestADirectoryWithoutAQueueIsTaken, and its inbox is package intake's.
+func TestADirectoryWithoutAQueueIsTaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	if err := os.RemoveAll(r.agent.Dir); err != nil {
+		t.Fatal(err)
+	}
+	r.take()
+	if err := os.MkdirAll(r.agent.Home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.echo("one\n")
+	r.take()
+	must[intake.Taken](t)(intake.Take(t.Context(), r.store, intake.Place{Agent: key, Dir: r.agent.Dir, Inbox: r.agent.Inbox}, time.Now()))
+	if got := r.is(queue.Queued); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("%q", got)
 	}
 }
