@@ -398,10 +398,10 @@ func TestACancelEndsWithItsHandOver(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotHereWholeIsNotRetried: of what left the inbox of an adopted queue there is no text.
+// TestWhatIsNotHereWholeIsNotRetried: no line can be made of it.
 func TestWhatIsNotHereWholeIsNotRetried(t *testing.T) {
 	t.Parallel()
-	for _, why := range []Reason{Torn, TooLarge, Lost} {
+	for _, why := range []Reason{Torn, TooLarge} {
 		if _, err := queued().end(Dead, why, "", noon).Retry(9); !errors.Is(err, ErrState) {
 			t.Errorf("%s: %v", why, err)
 		}

@@ -299,9 +299,10 @@ func (e Entry) Drop(now time.Time) (Entry, error) {
 }
 
 // Retry queues a dead entry again as if it were new, at a place, which is to be behind all others
-// of its lane. One whose text is not here whole stays dead.
+// of its lane. One that no line can be made of stays dead; that the text of another one is not
+// here, as of some that are lost, its caller finds.
 func (e Entry) Retry(place int64) (Entry, error) {
-	if e.State != Dead || e.Reason == Torn || e.Reason == TooLarge || e.Reason == Lost {
+	if e.State != Dead || e.Reason == Torn || e.Reason == TooLarge {
 		return e, e.refuse("retry", ErrState)
 	}
 	e.State, e.Place, e.Tries, e.NotBefore = Queued, place, Tries{}, time.Time{}

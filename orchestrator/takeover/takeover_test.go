@@ -1,6 +1,7 @@
 package takeover
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/entries"
 	"heartbeat/orchestrator/intake"
@@ -446,6 +448,70 @@ func TestWhatWasTakenOutOfTheInboxIsDead(t *testing.T) {
 	for _, e := range r.all() {
 		if e.State == queue.Dead && e.Reason != queue.Lost {
 			t.Errorf("%+v", e)
+		}
+	}
+	r.retry("two")
+	if queued := r.is(queue.Queued); len(queued) != 3 {
+		t.Errorf("queued %q", queued)
+	}
+}
+
+func (r *rig) retry(id string) (refused []error) {
+	r.Helper()
+	if err := r.store.Write(r.Context(), func(c *store.Change) (err error) {
+		_, refused, err = entries.Retry(c, r.key, time.Now(), id)
+		return err
+	}); err != nil {
+		r.Fatal(err)
+	}
+	return refused
+}
+
+// TestWhatIsLostWithoutItsTextStaysDead: the inbox was cut, and how much of it is known.
+func TestWhatIsLostWithoutItsTextStaysDead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.send("one", "two")
+	r.done("")
+	r.echo("three, by hand\n")
+	r.old(func(h inbox.Orphaned) { must[*inbox.Entry](t)(h.Next()) })
+	r.done("")
+	if err := os.WriteFile(r.agent.Inbox, []byte("four\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.take()
+	var lost *entries.New
+	for _, e := range r.all() {
+		if e.Reason == queue.Lost {
+			lost = &e
+		}
+	}
+	if lost == nil || lost.Length < 15 || !slices.Equal(r.is(queue.Queued), []string{"four"}) {
+		t.Fatalf("%+v; queued %q", lost, r.is(queue.Queued))
+	}
+	if refused := r.retry(lost.Delivery); len(refused) != 1 {
+		t.Errorf("%v", refused)
+	}
+}
+
+// TestAQueueThatIsUsedIsNotTaken: a session of an earlier version lives, or one of its hooks does
+// something.
+func TestAQueueThatIsUsedIsNotTaken(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{".session-lock", ".hook-lock"} {
+		r := newRig(t)
+		r.send("one")
+		unlock := must[func() error](t)(flock.TryLock(filepath.Join(r.agent.Home, name)))
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		if got, err := Take(ctx, r.store, r.state, r.agent, key); err == nil || len(r.all()) > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		cancel()
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.take(); got.Live != 1 {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
