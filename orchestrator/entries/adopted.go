@@ -45,19 +45,19 @@ func (a *Adopted) keep(c *store.Change) error {
 		}
 	}
 	if a.Shown != (queue.Shown{}) {
-		if err := keepShown(c, a.Key, a.Shown); err != nil {
+		if err := writeShown(c, a.Key, a.Shown); err != nil {
 			return err
 		}
 	}
 	for _, v := range a.Verdicts {
-		if err := keepVerdict(c, a.Key, v); err != nil {
+		if err := writeVerdict(c, a.Key, v); err != nil {
 			return err
 		}
 	}
 	if a.Reply == nil {
 		return nil
 	}
-	return keepReply(c, a.Key, *a.Reply)
+	return writeReply(c, a.Key, *a.Reply)
 }
 
 // endHandover records how the last hand-over was over, as far as that is known.

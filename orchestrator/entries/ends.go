@@ -193,19 +193,19 @@ func EndAs(c *store.Change, k queue.Key, p Past) error {
 		return err
 	}
 	if p.Output != "" {
-		if err := keepShown(c, k, queue.Shown{Output: p.Output}); err != nil {
+		if err := writeShown(c, k, queue.Shown{Output: p.Output}); err != nil {
 			return err
 		}
 	}
 	if p.Verdict != nil {
-		if err := keepVerdict(c, k, *p.Verdict); err != nil {
+		if err := writeVerdict(c, k, *p.Verdict); err != nil {
 			return err
 		}
 	}
 	if p.Reason != "" {
 		return nil
 	}
-	return keepReply(c, k, p.Reply)
+	return writeReply(c, k, p.Reply)
 }
 
 // GiveAgain queues an entry again that a session may have had since: see queue.Entry.GiveAgain.

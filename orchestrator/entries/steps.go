@@ -244,7 +244,7 @@ func Acknowledge(c *store.Change, at Ref, r queue.Reply) (*queue.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e, keepReply(c, e.Key, r)
+	return e, writeReply(c, e.Key, r)
 }
 
 // Claim has the work on the entry of a hand-over checked, with what its session has said.
@@ -257,10 +257,10 @@ func Claim(c *store.Change, at Ref, r queue.Reply) (*queue.Entry, error) {
 	if err != nil || !was.IsInSession() {
 		return e, err
 	}
-	return e, keepReply(c, e.Key, r)
+	return e, writeReply(c, e.Key, r)
 }
 
-func keepReply(c *store.Change, k queue.Key, r queue.Reply) error {
+func writeReply(c *store.Change, k queue.Key, r queue.Reply) error {
 	r = r.Within()
 	_, err := c.Do(`INSERT INTO replies (agent, seq, session, reply, cut, abandoned, at) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (agent, seq) DO UPDATE SET session = excluded.session, reply = excluded.reply, cut = excluded.cut, abandoned = excluded.abandoned, at = excluded.at`,
@@ -323,20 +323,20 @@ func Judge(c *store.Change, k queue.Key, v Verdict) (*queue.Entry, error) {
 	case err != nil:
 		return nil, err
 	case asNew:
-		return e, keepVerdict(c, k, v)
+		return e, writeVerdict(c, k, v)
 	}
 	return e, Record(c, k, v)
 }
 
 // Record records a verdict that is carried out later: it stands until then.
 func Record(c *store.Change, k queue.Key, v Verdict) error {
-	if err := keepVerdict(c, k, v); err != nil {
+	if err := writeVerdict(c, k, v); err != nil {
 		return err
 	}
-	return keepShown(c, k, v.Shown)
+	return writeShown(c, k, v.Shown)
 }
 
-func keepVerdict(c *store.Change, k queue.Key, v Verdict) error {
+func writeVerdict(c *store.Change, k queue.Key, v Verdict) error {
 	_, err := c.Do(`INSERT INTO verdicts (agent, seq, check_no, iteration, passed, reason, by_whom, why, took, at, worked, said, files, same, told)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT (agent, seq, check_no) DO NOTHING`,
 		k.Agent, k.Seq, v.Check, v.Iteration, v.Passed, string(v.GiveUp), v.By, v.Why, v.Took.Milliseconds(), store.Millis(v.At),
@@ -344,7 +344,7 @@ func keepVerdict(c *store.Change, k queue.Key, v Verdict) error {
 	return err
 }
 
-func keepShown(c *store.Change, k queue.Key, s queue.Shown) error {
+func writeShown(c *store.Change, k queue.Key, s queue.Shown) error {
 	s = s.Within()
 	_, err := c.Do(`INSERT INTO shown (agent, seq, output, answers) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (agent, seq) DO UPDATE SET output = excluded.output, answers = excluded.answers`, k.Agent, k.Seq, s.Output, s.Answers)
@@ -383,7 +383,7 @@ func Recover(c *store.Change, agent string, ask func(queue.Entry) (i queue.Inter
 		return nil, nil, "", err
 	}
 	if i.Finished && before.State.IsInSession() && (outcome == queue.LeftChecking || outcome == queue.StaleOrphanDeleted) {
-		err = keepReply(c, got.Key, reply)
+		err = writeReply(c, got.Key, reply)
 	}
 	return before, &got, outcome, err
 }
