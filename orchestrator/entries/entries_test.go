@@ -762,7 +762,7 @@ func TestEachHandOverTellsHowItWasOver(t *testing.T) {
 
 	r.prompts("one")
 	e := &r.offer().Entry
-	e = take(e, queue.Entry.Withdraw)
+	take(e, queue.Entry.Withdraw)
 	e = again(&r.offer().Entry)
 	take(e, started)
 	recovered(queue.Interruption{})
