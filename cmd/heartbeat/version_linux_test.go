@@ -30,11 +30,16 @@ func TestAProgramOfAnotherVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		like := w.command("run")
-		run := exec.Command(old, "run")
-		run.Dir, run.Env = like.Dir, like.Env
-		if err := run.Start(); err != nil {
-			t.Fatal(err)
-		}
+		var run *exec.Cmd
+		until(t, "the program can be started", func() bool {
+			run = exec.Command(old, "run")
+			run.Dir, run.Env = like.Dir, like.Env
+			err := run.Start()
+			if err != nil && !errors.Is(err, syscall.ETXTBSY) { // what another test forked meanwhile has it open for a moment
+				t.Fatal(err)
+			}
+			return err == nil
+		})
 		until(t, "the scheduler answers", func() bool { return w.fleet().Scheduler.PID == run.Process.Pid })
 		says := name == "another build"
 		if out := strings.Join(strings.Fields(w.ok("status")), " "); strings.Contains(out, "the scheduler is another build of heartbeat") != says ||
