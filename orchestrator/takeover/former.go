@@ -88,13 +88,6 @@ func claimOf(f *files.Record) *claim {
 	return &c
 }
 
-func (c *claim) since() time.Time {
-	if c == nil {
-		return time.Time{}
-	}
-	return c.Since
-}
-
 // later is a prompt whose time had not come.
 type later struct {
 	ID     string    `json:"id"`

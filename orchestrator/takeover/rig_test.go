@@ -1,7 +1,6 @@
 package takeover
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -270,19 +269,6 @@ func (r *rig) copied() *rig {
 		r.Fatal(err)
 	}
 	return c
-}
-
-// put writes a file of the state directory, as JSON.
-func (r *rig) put(path string, v any) {
-	r.Helper()
-	data, err := json.Marshal(v)
-	path = filepath.Join(r.state, path)
-	if err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700)); err == nil {
-		err = os.WriteFile(path, data, 0o600)
-	}
-	if err != nil {
-		r.Fatal(err)
-	}
 }
 
 func (r *rig) exists(path ...string) bool {
