@@ -195,7 +195,7 @@ func (h *heldLane) complete(s *source, tail line) bool {
 	if len(bytes.TrimSpace(tail.raw)) == 0 && !tail.tooLarge || !quiet(s.modified, quietFor) {
 		return false
 	}
-	if !unwritten(s.file) {
+	if durable.WritingOf(s.file) != durable.NotWritten {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/hook/durable"
 )
 
 // The inbox is changed under the queue in a way that the cursor does not
@@ -418,7 +420,7 @@ func TestALineIsCompletedOnceItsWriterIsGone(t *testing.T) {
 	}
 	age()
 	got := r.next()
-	if probe, _ := os.Open(r.path("inbox.jsonl")); !unwritten(probe) {
+	if probe, _ := os.Open(r.path("inbox.jsonl")); durable.WritingOf(probe) != durable.NotWritten {
 		t.Skip("this file system knows no leases")
 	}
 	if got != "no newline" || r.get("inbox.jsonl") != "no newline\n" {

@@ -100,7 +100,7 @@ func (h *heldLane) punch(to int64) (err error) {
 // archive moves a drained inbox aside if nobody has it open for writing. The next
 // look finds no inbox and starts a new generation.
 func (h *heldLane) archive(v *view) (err error) {
-	if v.flight != nil || v.verdict.cursor != v.source.size || written(v.source.file) {
+	if v.flight != nil || v.verdict.cursor != v.source.size || durable.WritingOf(v.source.file) == durable.Written {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), rawWait)
@@ -160,7 +160,7 @@ func (h *heldLane) watchArchive(v *view) error {
 		a.At = time.Now().Unix()
 		m.Archive = &a
 		return h.writeMeta(m)
-	case age < lateFor || written(file):
+	case age < lateFor || durable.WritingOf(file) == durable.Written:
 		return nil
 	}
 	if err := h.dir.Remove(a.Name); err != nil {

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
+
+	"heartbeat/hook/durable"
 )
 
 // facts are what a look at a file shows.
@@ -34,15 +36,6 @@ func (r *record) isOf(f facts, seen string) bool {
 	return r.inode == f.inode && f.size >= r.size && r.seen == seen
 }
 
-// use says whether somebody may still append to a file.
-type use int
-
-const (
-	unused     use = iota // nobody has it open for writing
-	used                  // somebody has
-	useUnknown            // it cannot be told
-)
-
 // How long a file must not have changed.
 const (
 	// lineQuiet is how long a last line without its newline must not have grown before it counts
@@ -69,15 +62,15 @@ func age(at, now time.Time) time.Duration {
 }
 
 // isEnded reports whether nobody will end the last line of a file.
-func isEnded(f facts, u use, moved bool, now time.Time) bool {
+func isEnded(f facts, u durable.Writing, moved bool, now time.Time) bool {
 	quiet := age(f.modified, now)
-	return u == unused && quiet >= lineQuiet || u == useUnknown && moved && quiet >= longQuiet
+	return u == durable.NotWritten && quiet >= lineQuiet || u == durable.WritingUnknown && moved && quiet >= longQuiet
 }
 
 // isDone reports whether a file in the folder taken, all of which was taken in at a time, can go.
-func isDone(f facts, u use, at, now time.Time) bool {
+func isDone(f facts, u durable.Writing, at, now time.Time) bool {
 	quiet := min(age(f.modified, now), age(at, now))
-	return u == unused && quiet >= fileQuiet || u == useUnknown && quiet >= longQuiet
+	return u == durable.NotWritten && quiet >= fileQuiet || u == durable.WritingUnknown && quiet >= longQuiet
 }
 
 // follow is the hash of some lines and one more.

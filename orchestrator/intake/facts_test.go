@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"heartbeat/hook/durable"
 )
 
 var noon = time.UnixMilli(1_796_040_000_000)
@@ -38,18 +40,18 @@ func TestHowLongAFileAndALastLineWait(t *testing.T) {
 	t.Parallel()
 	at := func(d time.Duration) facts { return facts{modified: noon.Add(-d)} }
 	for name, is := range map[string][2]bool{
-		"a line whose writer has gone":                   {isEnded(at(6*time.Second), unused, false, noon), true},
-		"a line that was written a moment ago":           {isEnded(at(4*time.Second), unused, false, noon), false},
-		"a line whose writer is there":                   {isEnded(at(48*time.Hour), used, true, noon), false},
-		"a line at the name, where nothing can be told":  {isEnded(at(48*time.Hour), useUnknown, false, noon), false},
-		"a line of a file that was moved a day ago":      {isEnded(at(25*time.Hour), useUnknown, true, noon), true},
-		"a line written after the clock was looked at":   {isEnded(at(-6*time.Second), unused, false, noon), false},
-		"a line of when the clock was far ahead":         {isEnded(at(-time.Hour), unused, false, noon), true},
-		"a file that nobody writes":                      {isDone(at(3*time.Second), unused, noon.Add(-3*time.Second), noon), true},
-		"a file that was taken in a moment ago":          {isDone(at(time.Hour), unused, noon.Add(-time.Second), noon), false},
-		"a file that has a writer":                       {isDone(at(time.Hour), used, noon.Add(-time.Hour), noon), false},
-		"a file, where nothing can be told":              {isDone(at(time.Hour), useUnknown, noon.Add(-time.Hour), noon), false},
-		"a file of yesterday, where nothing can be told": {isDone(at(25*time.Hour), useUnknown, noon.Add(-25*time.Hour), noon), true},
+		"a line whose writer has gone":                   {isEnded(at(6*time.Second), durable.NotWritten, false, noon), true},
+		"a line that was written a moment ago":           {isEnded(at(4*time.Second), durable.NotWritten, false, noon), false},
+		"a line whose writer is there":                   {isEnded(at(48*time.Hour), durable.Written, true, noon), false},
+		"a line at the name, where nothing can be told":  {isEnded(at(48*time.Hour), durable.WritingUnknown, false, noon), false},
+		"a line of a file that was moved a day ago":      {isEnded(at(25*time.Hour), durable.WritingUnknown, true, noon), true},
+		"a line written after the clock was looked at":   {isEnded(at(-6*time.Second), durable.NotWritten, false, noon), false},
+		"a line of when the clock was far ahead":         {isEnded(at(-time.Hour), durable.NotWritten, false, noon), true},
+		"a file that nobody writes":                      {isDone(at(3*time.Second), durable.NotWritten, noon.Add(-3*time.Second), noon), true},
+		"a file that was taken in a moment ago":          {isDone(at(time.Hour), durable.NotWritten, noon.Add(-time.Second), noon), false},
+		"a file that has a writer":                       {isDone(at(time.Hour), durable.Written, noon.Add(-time.Hour), noon), false},
+		"a file, where nothing can be told":              {isDone(at(time.Hour), durable.WritingUnknown, noon.Add(-time.Hour), noon), false},
+		"a file of yesterday, where nothing can be told": {isDone(at(25*time.Hour), durable.WritingUnknown, noon.Add(-25*time.Hour), noon), true},
 	} {
 		if is[0] != is[1] {
 			t.Errorf("%s: %v", name, is[0])

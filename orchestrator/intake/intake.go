@@ -35,6 +35,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"heartbeat/hook/durable"
 	"heartbeat/orchestrator/entries"
 	"heartbeat/orchestrator/store"
 	"heartbeat/queue"
@@ -202,7 +203,7 @@ func (t *taking) remove(f found, r *record) error {
 	if r != nil {
 		at = r.at
 	}
-	if !isDone(f.facts, unused, at, t.now) { // it is too soon to ask
+	if !isDone(f.facts, durable.NotWritten, at, t.now) { // it is too soon to ask
 		t.dueAfter(fileQuiet)
 		return nil
 	}
@@ -216,7 +217,7 @@ func (t *taking) remove(f found, r *record) error {
 	if err != nil {
 		return err
 	}
-	if now := factsOf(info); now.inode != f.inode || now.size != f.size || !isDone(now, writers(file), at, t.now) {
+	if now := factsOf(info); now.inode != f.inode || now.size != f.size || !isDone(now, durable.WritingOf(file), at, t.now) {
 		t.dueAfter(watched)
 		return nil
 	}
@@ -327,7 +328,7 @@ func (t *taking) inbox(ctx context.Context) error {
 		t.fresh = n
 	}
 	whole := endsWhole(file, f.size)
-	givenUp := !whole && age(f.modified, t.now) >= lineQuiet && isEnded(f, writers(file), false, t.now)
+	givenUp := !whole && age(f.modified, t.now) >= lineQuiet && isEnded(f, durable.WritingOf(file), false, t.now)
 	if whole || givenUp {
 		err := t.move(file, n, givenUp)
 		if err == nil {
@@ -442,7 +443,7 @@ func (t *taking) isGivenUp(file *os.File, f facts, moved bool) bool {
 		t.dueAfter(watched)
 		return false
 	}
-	if !isEnded(f, writers(file), moved, t.now) {
+	if !isEnded(f, durable.WritingOf(file), moved, t.now) {
 		t.dueAfter(watched)
 		return false
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"heartbeat/hook/durable"
 )
 
 // Next returns the first entry after the cursor. It skips blank lines and files torn or oversized
@@ -144,7 +146,7 @@ const completeAfter = 5 * time.Second
 
 // complete adds the newline to a last line whose writer is gone, and reports whether it did.
 func (h *Held) complete(s *source, tail line) bool {
-	if tail.isBlank() || !isQuiet(s.modified, completeAfter) || !isUnwritten(s.file) {
+	if tail.isBlank() || !isQuiet(s.modified, completeAfter) || durable.WritingOf(s.file) != durable.NotWritten {
 		return false
 	}
 	if err := h.dir.Append(h.name, nil); err != nil {

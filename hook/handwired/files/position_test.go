@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/durable"
 	"heartbeat/queue"
 )
 
@@ -386,7 +387,7 @@ func TestALineIsCompletedOnceItsWriterIsGone(t *testing.T) {
 	}
 	age()
 	got := r.next()
-	if probe, _ := os.Open(r.path("inbox.jsonl")); !isUnwritten(probe) {
+	if probe, _ := os.Open(r.path("inbox.jsonl")); durable.WritingOf(probe) != durable.NotWritten {
 		t.Skip("this file system knows no leases")
 	}
 	if got != "no newline" || r.get("inbox.jsonl") != "no newline\n" {

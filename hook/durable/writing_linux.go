@@ -1,16 +1,17 @@
-package intake
+package durable
 
 import (
 	"os"
 	"syscall"
 )
 
-// writers tells whether a process has a file open for writing, of one that is open for reading
-// only: the kernel grants a read lease if none has (fcntl(2)), and none of another user's file.
-func writers(file *os.File) use {
+// WritingOf tells whether a process has a file open for writing, of one that is open for reading
+// only: the kernel grants a read lease if none has (fcntl(2)). Of another user's file, and where
+// leases are not known, it cannot be told.
+func WritingOf(file *os.File) Writing {
 	conn, err := file.SyscallConn()
 	if err != nil {
-		return useUnknown
+		return WritingUnknown
 	}
 	var refused syscall.Errno
 	err = conn.Control(func(fd uintptr) {
@@ -21,11 +22,11 @@ func writers(file *os.File) use {
 	})
 	switch {
 	case err != nil:
-		return useUnknown
+		return WritingUnknown
 	case refused == 0:
-		return unused
+		return NotWritten
 	case refused == syscall.EAGAIN:
-		return used
+		return Written
 	}
-	return useUnknown
+	return WritingUnknown
 }

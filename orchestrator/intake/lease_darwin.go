@@ -1,6 +1,0 @@
-package intake
-
-import "os"
-
-// writers cannot be told here.
-func writers(*os.File) use { return useUnknown }
