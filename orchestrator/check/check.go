@@ -103,7 +103,7 @@ type Options struct {
 type Checker struct {
 	opt      Options
 	attempts *attempts.Book // which checks run
-	room     room
+	room     proof.Room
 }
 
 // New returns a Checker at which as many checks run at once as Limit says.
@@ -120,7 +120,7 @@ func New(opt Options) *Checker {
 }
 
 // Limit sets how many checks run at once; 0: as many as there are processors.
-func (c *Checker) Limit(most int) { c.room.limit(most) }
+func (c *Checker) Limit(most int) { c.room.Limit(most) }
 
 // Sweep ends what is left of checks of a scheduler that was killed.
 func (c *Checker) Sweep(ctx context.Context) (agents []string, err error) {

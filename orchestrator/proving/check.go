@@ -61,13 +61,13 @@ func (r *run) runs(ctx context.Context, s subject) (proof.Result, error) {
 	if err := s.agent.Exposed(); err != nil {
 		return proof.Result{Answer: proof.Trouble, Why: err.Error()}, nil
 	}
-	if r.room.full() {
+	if r.room.IsFull() {
 		r.tell(status.CheckQueued, time.Time{}, "")
 	}
-	if err := r.room.enter(ctx); err != nil {
+	if err := r.room.Enter(ctx); err != nil {
 		return proof.Result{}, err
 	}
-	defer r.room.leave()
+	defer r.room.Leave()
 	r.tell(status.CheckRuns, time.Time{}, "")
 	result, err := attempts.Run(ctx, r.attempts, attempts.Work{Kind: attempts.Check, Agent: s.agent.Name, Definition: s.definition()}, func() (proof.Result, error) {
 		return r.opt.Check(ctx, proof.Check{

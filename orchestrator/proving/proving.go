@@ -120,7 +120,7 @@ type Options struct {
 type Desk struct {
 	opt      Options
 	attempts *attempts.Book // which checks run
-	room     room
+	room     proof.Room
 	mu       sync.Mutex
 	book     map[string]*ledger.Book // by key
 	seen     sync.Map                // of type seen, by inbox
@@ -141,7 +141,7 @@ func New(opt Options) *Desk {
 }
 
 // Limit sets how many checks run at once; 0: as many as there are processors.
-func (d *Desk) Limit(most int) { d.room.limit(most) }
+func (d *Desk) Limit(most int) { d.room.Limit(most) }
 
 // Case is an agent whose entry in flight is to be checked.
 type Case struct {

@@ -1,4 +1,4 @@
-package proving
+package proof
 
 import (
 	"context"
@@ -18,8 +18,8 @@ func TestManyChecksAtOnce(t *testing.T) {
 		agents = 200
 	}
 	synctest.Test(t, func(t *testing.T) {
-		var r room
-		r.limit(3)
+		var r Room
+		r.Limit(3)
 		began := make([]time.Time, agents)
 		running := make(chan struct{}, 3)
 		for i := range agents {
@@ -29,10 +29,10 @@ func TestManyChecksAtOnce(t *testing.T) {
 				if i%5 == 4 {
 					time.AfterFunc(time.Second, cancel)
 				}
-				if r.enter(ctx) != nil {
+				if r.Enter(ctx) != nil {
 					return
 				}
-				defer r.leave()
+				defer r.Leave()
 				select {
 				case running <- struct{}{}:
 				default:
@@ -46,13 +46,13 @@ func TestManyChecksAtOnce(t *testing.T) {
 			synctest.Wait() // they come one after the other
 		}
 		time.Sleep(90 * time.Second)
-		r.limit(1)
+		r.Limit(1)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := len(running); n != 1 {
 			t.Errorf("%d run at once after the limit was lowered", n)
 		}
-		r.limit(3)
+		r.Limit(3)
 		time.Sleep(time.Duration(agents) * time.Minute)
 		synctest.Wait()
 		var last time.Time

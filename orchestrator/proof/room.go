@@ -1,4 +1,4 @@
-package check
+package proof
 
 import (
 	"context"
@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// room limits how many checks run at once.
-type room struct {
+// Room limits how many checks run at once; none fits in before Limit. Several goroutines may use it.
+type Room struct {
 	mu   sync.Mutex
 	most int
 	used int
 	line []chan struct{}
 }
 
-// limit sets how many may run at once; 0: as many as there are processors.
-func (r *room) limit(most int) {
+// Limit sets how many may run at once; 0: as many as there are processors.
+func (r *Room) Limit(most int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.most = most; most <= 0 {
@@ -25,7 +25,7 @@ func (r *room) limit(most int) {
 }
 
 // admit lets the first ones in the line in, as far as there is room.
-func (r *room) admit() {
+func (r *Room) admit() {
 	for len(r.line) > 0 && r.used < r.most {
 		r.used++
 		close(r.line[0])
@@ -33,15 +33,15 @@ func (r *room) admit() {
 	}
 }
 
-// full reports whether the next one has to wait.
-func (r *room) full() bool {
+// IsFull reports whether the next one has to wait.
+func (r *Room) IsFull() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.used >= r.most
 }
 
-// enter waits for room, until ctx ends. leave has to be called if it returns nil.
-func (r *room) enter(ctx context.Context) error {
+// Enter waits for room, until ctx ends. Leave has to be called if it returns nil.
+func (r *Room) Enter(ctx context.Context) error {
 	in := make(chan struct{})
 	r.mu.Lock()
 	r.line = append(r.line, in)
@@ -65,7 +65,8 @@ func (r *room) enter(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (r *room) leave() {
+// Leave makes room for the next one.
+func (r *Room) Leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.used--
