@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	form "heartbeat/queue/line"
 
@@ -28,24 +26,15 @@ const excerptMax = 4 << 10
 
 // setRaw stores a line, with its bytes in base64 when they are not valid UTF-8.
 func (d *DeadEntry) setRaw(raw []byte) {
-	d.RawLine = string(raw)
-	if !utf8.Valid(raw) {
-		d.RawLine = strings.ToValidUTF8(d.RawLine, "\uFFFD")
-		d.RawBase64 = base64.StdEncoding.EncodeToString(raw)
-	}
+	d.RawLine, d.RawBase64 = form.ToJSON(raw)
 }
 
 // Raw returns the line's bytes; nil when it was filed by reference.
 func (d *DeadEntry) Raw() []byte {
-	if d.RawBase64 != "" {
-		if raw, err := base64.StdEncoding.DecodeString(d.RawBase64); err == nil {
-			return raw
-		}
+	if raw := form.FromJSON(d.RawLine, d.RawBase64); len(raw) > 0 {
+		return raw
 	}
-	if d.RawLine == "" {
-		return nil
-	}
-	return []byte(d.RawLine)
+	return nil
 }
 
 // Prompt returns the prompt of its line; "" when it was filed by reference.

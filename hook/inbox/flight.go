@@ -9,7 +9,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	form "heartbeat/queue/line"
 )
@@ -203,12 +202,7 @@ func (f *InFlight) Prompt() string { return form.Decode(f.Line(), f.StartOffset 
 
 // Line returns the bytes of the entry's line, as far as the record holds them.
 func (f *InFlight) Line() []byte {
-	if f.RawBase64 != "" {
-		if exact, err := base64.StdEncoding.DecodeString(f.RawBase64); err == nil {
-			return exact
-		}
-	}
-	return []byte(f.RawLine)
+	return form.FromJSON(f.RawLine, f.RawBase64)
 }
 
 // newFlight returns the record of an entry that is being offered.
@@ -219,7 +213,6 @@ func (q *lane) newFlight(e *Entry, generation int64) *flight {
 		EntryID:     form.Sum(e.Raw),
 		StartOffset: e.Start,
 		EndOffset:   e.End,
-		RawLine:     string(e.Raw),
 		DeliveryID:  q.deliveryID(generation, e.Start, e.Raw),
 		ID:          e.ID,
 		Source:      e.Source,
@@ -229,10 +222,7 @@ func (q *lane) newFlight(e *Entry, generation int64) *flight {
 		Generation:  generation,
 		Urgent:      q.urgent,
 	}
-	if !utf8.Valid(e.Raw) {
-		f.RawLine = strings.ToValidUTF8(string(e.Raw), "\uFFFD")
-		f.RawBase64 = base64.StdEncoding.EncodeToString(e.Raw)
-	}
+	f.RawLine, f.RawBase64 = form.ToJSON(e.Raw)
 	return f
 }
 

@@ -14,10 +14,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
+	"heartbeat/queue"
 )
 
 // State is what has become of a request.
@@ -235,11 +235,8 @@ func cut(s string, most int) string {
 		return s
 	}
 	const mark = "…"
-	end := most - len(mark)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + mark
+	s, _ = queue.Cut(s, most-len(mark))
+	return s + mark
 }
 
 func clipped(note string) foreign.Text { return foreign.Text(clean(note, MaxNote)) }

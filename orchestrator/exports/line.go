@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"heartbeat/orchestrator/entries"
 	"heartbeat/queue"
@@ -102,19 +99,8 @@ func DeadLetterOf(e *entries.Ended) (DeadLetter, error) {
 		}
 		raw = bytes.TrimSuffix(raw, []byte{'\n'})
 	}
-	d.RawLine = string(raw)
-	if !utf8.Valid(raw) {
-		d.RawLine, d.RawBase64 = strings.ToValidUTF8(d.RawLine, "\uFFFD"), base64.StdEncoding.EncodeToString(raw)
-	}
+	d.RawLine, d.RawBase64 = line.ToJSON(raw)
 	return d, nil
-}
-
-// raw returns the line that a dead letter is about; nil: it is not here.
-func (d *DeadLetter) raw() []byte {
-	if raw, err := base64.StdEncoding.DecodeString(d.RawBase64); err == nil && len(raw) > 0 {
-		return raw
-	}
-	return []byte(d.RawLine)
 }
 
 func utc(t time.Time) time.Time {

@@ -171,7 +171,7 @@ func parse(k kind, raw []byte) (e shown, of seal, err error) {
 		if err := json.Unmarshal(raw, &d); err != nil {
 			return e, of, err
 		}
-		e = shown{delivery: d.DeliveryID, entryID: d.EntryID, id: d.ID, source: d.Source, urgent: d.Urgent, line: d.raw(), length: d.Length, excerpt: d.Excerpt}
+		e = shown{delivery: d.DeliveryID, entryID: d.EntryID, id: d.ID, source: d.Source, urgent: d.Urgent, line: line.FromJSON(d.RawLine, d.RawBase64), length: d.Length, excerpt: d.Excerpt}
 		e.checked = line.Decode(e.line, false).Checked
 		e.Past = entries.Past{
 			N: of.N, Reason: d.Reason, Cause: d.Cause, At: d.At, Attempt: d.Attempts, Repeats: d.Counted, Iteration: d.Iterations,

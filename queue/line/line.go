@@ -9,11 +9,13 @@ package line
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Envelope is the form in which send and triggers write an entry. The key heartbeat
@@ -173,4 +175,22 @@ func Encode(e Envelope) ([]byte, error) {
 func Sum(raw []byte) string {
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
+}
+
+// ToJSON returns a line as JSON can hold it, and its bytes in base64 where that is not all of it.
+func ToJSON(raw []byte) (text, exact string) {
+	if utf8.Valid(raw) {
+		return string(raw), ""
+	}
+	return strings.ToValidUTF8(string(raw), "\uFFFD"), base64.StdEncoding.EncodeToString(raw)
+}
+
+// FromJSON returns the bytes of what ToJSON has returned. Where exact is no base64, text counts.
+func FromJSON(text, exact string) []byte {
+	if exact != "" {
+		if raw, err := base64.StdEncoding.DecodeString(exact); err == nil {
+			return raw
+		}
+	}
+	return []byte(text)
 }

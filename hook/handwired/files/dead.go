@@ -1,7 +1,6 @@
 package files
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -40,15 +39,10 @@ type Dead struct {
 
 // Line returns the line's bytes; nil when they are not kept.
 func (d *Dead) Line() []byte {
-	if d.RawBase64 != "" {
-		if raw, err := base64.StdEncoding.DecodeString(d.RawBase64); err == nil {
-			return raw
-		}
+	if raw := form.FromJSON(d.RawLine, d.RawBase64); len(raw) > 0 {
+		return raw
 	}
-	if d.RawLine == "" {
-		return nil
-	}
-	return []byte(d.RawLine)
+	return nil
 }
 
 // deadFlight returns the dead letter for an entry in flight.
@@ -57,7 +51,7 @@ func deadFlight(f *flight, why queue.Reason, now time.Time) Dead {
 		EntryID: f.EntryID, StartOffset: f.StartOffset, EndOffset: f.EndOffset, DeliveredAt: f.DeliveredAt,
 		DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Reason: why, Attempts: f.Attempt, Counted: f.Repeats, At: now.UTC(),
 	}
-	d.RawLine, d.RawBase64 = textOf(f.raw)
+	d.RawLine, d.RawBase64 = form.ToJSON(f.raw)
 	return d
 }
 
@@ -71,7 +65,7 @@ func (r *Reader) deadLine(l line, midline bool, generation int64) (Dead, bool) {
 	case midline && !l.isBlank(), form.Decode(l.raw, l.start == 0).Kind == form.Fragment:
 		d.Reason = queue.Torn
 		d.DeliveryID = r.deliveryID(generation, l.start, l.raw)
-		d.RawLine, d.RawBase64 = textOf(l.raw)
+		d.RawLine, d.RawBase64 = form.ToJSON(l.raw)
 	default:
 		return Dead{}, false
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"heartbeat/hook/durable"
 	"heartbeat/queue"
@@ -55,14 +54,7 @@ func newDelivery(f *flight, a Acknowledgement) *Delivery {
 		DeliveryID: f.DeliveryID, EntryID: f.EntryID, ID: f.ID, Source: f.Source, Session: a.Session, Attempt: f.Attempt,
 		DeliveredAt: f.DeliveredAt, AcknowledgedAt: a.Now.UTC(), Abandoned: a.Abandoned,
 	}
-	d.Reply = strings.ToValidUTF8(a.Reply, "\uFFFD")
-	if d.ReplyCut = len(d.Reply) > queue.MaxReply; d.ReplyCut {
-		limit := queue.MaxReply
-		for !utf8.RuneStart(d.Reply[limit]) {
-			limit--
-		}
-		d.Reply = d.Reply[:limit]
-	}
+	d.Reply, d.ReplyCut = queue.Cut(strings.ToValidUTF8(a.Reply, "\uFFFD"), queue.MaxReply)
 	return d
 }
 

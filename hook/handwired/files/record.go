@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"heartbeat/queue"
 	form "heartbeat/queue/line"
@@ -103,12 +102,7 @@ func (f *Record) IsSameOffer(g *Record) bool {
 
 // Line returns the bytes of the entry's line.
 func (f *Record) Line() []byte {
-	if f.RawBase64 != "" {
-		if exact, err := base64.StdEncoding.DecodeString(f.RawBase64); err == nil {
-			return exact
-		}
-	}
-	return []byte(f.RawLine)
+	return form.FromJSON(f.RawLine, f.RawBase64)
 }
 
 // Prompt returns the text of the entry's line.
@@ -294,16 +288,8 @@ func newFlight(e *Entry, generation int64) *flight {
 		EntryID: form.Sum(e.Raw), StartOffset: e.Start, EndOffset: e.End, RawLine: string(e.Raw),
 		DeliveryID: e.DeliveryID, ID: e.ID, Source: e.Source, State: queue.Offered, Tries: Tries{Attempt: 1}, Generation: generation,
 	}
-	f.RawLine, f.RawBase64 = textOf(e.Raw)
+	f.RawLine, f.RawBase64 = form.ToJSON(e.Raw)
 	return f
-}
-
-// textOf returns a line as JSON can hold it, and its bytes in base64 when that is not all.
-func textOf(raw []byte) (text, exact string) {
-	if utf8.Valid(raw) {
-		return string(raw), ""
-	}
-	return strings.ToValidUTF8(string(raw), "\uFFFD"), base64.StdEncoding.EncodeToString(raw)
 }
 
 // resume restores the counts from the entry's last time in flight.
