@@ -77,7 +77,6 @@ var openers = map[string]string{
 	"orchestrator/state/folder.go":         stateDir,
 	"orchestrator/state/state.go":          stateDir,
 	"orchestrator/store/backup.go":         stateDir,
-	"orchestrator/takeover/move.go":        stateDir,
 	"orchestrator/workspace/moved.go":      stateDir,
 	"orchestrator/workspace/record.go":     stateDir,
 	"orchestrator/workspace/unwire.go":     stateDir,

@@ -269,9 +269,21 @@ func (o old) takeOnce(ctx context.Context, s *store.Store, take func(*store.Chan
 	return again, err
 }
 
-// setAside moves a file to Folder, durably. A folder of earlier versions that is empty then goes.
+// setAside moves a file to Folder. A folder of earlier versions that is empty then goes.
 func (o old) setAside(stateDir string) error {
-	to := filepath.Join(stateDir, Folder, o.file)
+	if err := SetAside(stateDir, o.file); err != nil {
+		return err
+	}
+	if dir := filepath.Dir(filepath.Join(stateDir, o.file)); dir != stateDir {
+		_ = os.Remove(dir) // unless there is something in it
+	}
+	return nil
+}
+
+// SetAside moves a file or a folder of a state directory to Folder there, durably, under a name
+// that nothing has.
+func SetAside(stateDir, name string) error {
+	from, to := filepath.Join(stateDir, name), filepath.Join(stateDir, Folder, name)
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
@@ -282,7 +294,6 @@ func (o old) setAside(stateDir string) error {
 		}
 		free = fmt.Sprintf("%s.%d", to, n)
 	}
-	from := filepath.Join(stateDir, o.file)
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
@@ -294,9 +305,6 @@ func (o old) setAside(stateDir string) error {
 		if err != nil {
 			return err
 		}
-	}
-	if dir := filepath.Dir(from); dir != stateDir {
-		_ = os.Remove(dir) // unless there is something in it
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/handwired/files"
+	"heartbeat/orchestrator/adopt"
 	"heartbeat/orchestrator/store"
 )
 
@@ -196,32 +197,11 @@ func (t *taker) move(ctx context.Context) error {
 func (t *taker) moveState() error {
 	book, asides, demands, texts := stateFiles(t.agent.Inbox, t.key)
 	for _, name := range []string{book, asides, demands, texts} {
-		from := filepath.Join(t.stateDir, name)
-		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(filepath.Join(t.stateDir, name)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		to := filepath.Join(t.stateDir, Folder, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		if err := adopt.SetAside(t.stateDir, name); err != nil {
 			return err
-		}
-		for n, free := 1, to; ; n++ {
-			if _, err := os.Lstat(free); errors.Is(err, fs.ErrNotExist) {
-				to = free
-				break
-			}
-			free = fmt.Sprintf("%s.%d", to, n)
-		}
-		if err := os.Rename(from, to); err != nil {
-			return err
-		}
-		for _, path := range []string{filepath.Dir(to), filepath.Dir(from)} {
-			in, err := durable.Open(path)
-			if err == nil {
-				err = errors.Join(in.Sync(), in.Close())
-			}
-			if err != nil {
-				return err
-			}
 		}
 	}
 	return nil
