@@ -90,10 +90,7 @@ func (s *Scheduler) recallSpending() error {
 		return fmt.Errorf("cannot read what was spent: %w", err)
 	}
 	s.happened(nil, func(now time.Time) {
-		names := map[string]string{}
-		for _, m := range s.fleet.members {
-			names[m.key] = m.Name
-		}
+		names := s.fleet.names()
 		for _, r := range records {
 			r.Agent = cmp.Or(names[r.Key], r.Agent) // it was renamed
 			s.fleet.recalls(r, now)
@@ -104,6 +101,15 @@ func (s *Scheduler) recallSpending() error {
 		s.fleet.judgeAll(now)
 	})
 	return nil
+}
+
+// names are those of the members, by their keys.
+func (f *fleet) names() map[string]string {
+	names := make(map[string]string, len(f.members))
+	for _, m := range f.members {
+		names[m.key] = m.Name
+	}
+	return names
 }
 
 // recallRest counts, before the first session of this run begins, what was recorded after

@@ -83,12 +83,11 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 	s.happened(nil, func(now time.Time) {
 		f := &s.fleet
 		c = f.compare(file, wanted, now)
+		names := f.names()
 		for _, m := range c.added {
 			s.is(m, who[m.Name])
-			for _, was := range f.members {
-				if was.key == m.key && was.Name != m.Name {
-					f.spending.Rename(was.Name, m.Name)
-				}
+			if was := names[m.key]; was != "" && was != m.Name {
+				f.spending.Rename(was, m.Name)
 			}
 			m.WasPaused(pauses.Of(m.key, now))
 		}

@@ -18,11 +18,10 @@ const (
 	poll = 250 * time.Millisecond
 )
 
-// Watch wakes its owner when one of some files, or something else (Also), has changed.
+// Watch wakes its owner when one of some files has changed.
 type Watch struct {
 	paths   []string
 	changed <-chan struct{} // of files; nil: they are looked at every poll
-	also    <-chan struct{} // of something else
 	gone    <-chan struct{} // who waits has
 	stop    func()
 	last    time.Time // of the last look
@@ -41,12 +40,6 @@ func Files(gone <-chan struct{}, queue ...string) *Watch {
 
 // Close ends it.
 func (w *Watch) Close() { w.stop() }
-
-// Also has it wake when something else has changed, until Close calls stop.
-func (w *Watch) Also(changed <-chan struct{}, stop func()) {
-	files := w.stop
-	w.also, w.stop = changed, func() { stop(); files() }
-}
 
 // Next returns true when it is time for a look: something changed, nothing did for
 // a while, or until was reached. It returns false once who waits has gone. The first look
@@ -75,8 +68,6 @@ func (w *Watch) Next(until time.Time) bool {
 			timer.Stop()
 			return false
 		case <-w.changed:
-			timer.Stop()
-		case <-w.also:
 			timer.Stop()
 		case <-timer.C:
 			if time.Until(at) > 0 && !w.differs() {
