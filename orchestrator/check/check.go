@@ -189,15 +189,11 @@ func (c *Checker) subjectOf(ctx context.Context, a *config.Agent, find func(*sto
 
 func read(v *store.View, a *config.Agent, e queue.Entry) (*subject, error) {
 	s := &subject{Entry: e, agent: a}
-	text, err := entries.TextOf(v, e.Key)
+	g, err := entries.GivenOf(v, &e)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := entries.ShownOf(v, e.Key)
-	if err != nil {
-		return nil, err
-	}
-	s.prompt, s.output = text.Prompt, shown.Output
+	s.prompt, s.output = g.Prompt, g.Output
 	if s.reply, err = entries.ReplyOf(v, e.Key); err != nil {
 		return nil, err
 	}

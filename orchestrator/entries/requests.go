@@ -1,6 +1,7 @@
 package entries
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,8 +12,8 @@ import (
 	"heartbeat/queue/wire"
 )
 
-// Carry carries out what a session asks of an agent's queue at a time. Steps before one that is refused
-// stand; an error is the store's, and undoes all.
+// Carry carries out what a session asks of an agent's queue at a time. Steps before one that is
+// refused stand; an error is the store's, and undoes all.
 func Carry(c *store.Change, agent, session string, now time.Time, q wire.Request) (a wire.Answer, err error) {
 	a.N = q.N
 	for ; a.Steps < len(q.Steps); a.Steps++ {
@@ -77,7 +78,7 @@ func carry(c *store.Change, agent, session string, now time.Time, s wire.Step, a
 	if err != nil || s.Do != wire.Rebind {
 		return err
 	}
-	g, err := givenOf(&c.View, e)
+	g, err := GivenOf(&c.View, e)
 	return tell(a, g, err)
 }
 
@@ -103,20 +104,11 @@ func tell(a *wire.Answer, g *queue.Given, err error) error {
 	return err
 }
 
-func givenOf(v *store.View, e *queue.Entry) (*queue.Given, error) {
-	g := &queue.Given{Entry: *e}
-	var err error
-	if g.Text, err = TextOf(v, e.Key); err == nil {
-		g.Shown, err = ShownOf(v, e.Key)
-	}
-	return g, err
-}
-
 func look(v *store.View, agent string, s wire.Step, a *wire.Answer) error {
 	now, err := InFlight(v, agent)
 	if err == nil && now != nil {
 		var g *queue.Given
-		g, err = givenOf(v, now)
+		g, err = GivenOf(v, now)
 		err = tell(a, g, err)
 	}
 	if at := s.At.Delivery; err == nil && at != "" && (now == nil || now.Delivery != at) {
@@ -153,11 +145,7 @@ func count(v *store.View, agent string, a *wire.Answer) error {
 	first, err := Queued(v, agent, mostNames)
 	a.Depth = &wire.Depth{Queued: d.Queued}
 	for _, e := range first {
-		name := e.ID
-		if name == "" {
-			name = e.EntryID[:min(12, len(e.EntryID))]
-		}
-		a.Depth.Names = append(a.Depth.Names, name)
+		a.Depth.Names = append(a.Depth.Names, cmp.Or(e.ID, e.EntryID[:min(12, len(e.EntryID))]))
 	}
 	return err
 }

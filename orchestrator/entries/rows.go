@@ -133,6 +133,16 @@ func ShownOf(v *store.View, k queue.Key) (s queue.Shown, err error) {
 	return s, err
 }
 
+// GivenOf returns an entry with what its text is made of. The errors are those of TextOf.
+func GivenOf(v *store.View, e *queue.Entry) (*queue.Given, error) {
+	g := &queue.Given{Entry: *e}
+	var err error
+	if g.Text, err = TextOf(v, e.Key); err == nil {
+		g.Shown, err = ShownOf(v, e.Key)
+	}
+	return g, err
+}
+
 // ReplyOf returns what a session has said of an entry last; nil: nothing yet.
 func ReplyOf(v *store.View, k queue.Key) (*queue.Reply, error) {
 	var r queue.Reply

@@ -70,11 +70,8 @@ func give(c *store.Change, e queue.Entry, step func(queue.Entry) (queue.Entry, e
 	if err != nil {
 		return nil, err
 	}
-	g := &queue.Given{Entry: after} // what cannot be read is not handed over
-	if g.Text, err = TextOf(&c.View, e.Key); err != nil {
-		return nil, err
-	}
-	if g.Shown, err = ShownOf(&c.View, e.Key); err != nil {
+	g, err := GivenOf(&c.View, &after) // what cannot be read is not handed over
+	if err != nil {
 		return nil, err
 	}
 	return g, move(c, e, after, change{at: after.Handover.At})
