@@ -344,7 +344,7 @@ func TestClosure(t *testing.T) {
 // Sweep leaves alone the session that it runs in itself.
 func TestSweepSparesAncestors(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("sh", "-c", `(sleep 100 & echo $!); "$0"; echo alive`, os.Args[0])
+	cmd := exec.Command("sh", "-c", `(sleep 100 & p=$!; echo $p; while test -e /proc/$p/comm && ! grep -q sleep /proc/$p/comm; do :; done); "$0"; echo alive`, os.Args[0])
 	cookie := mark()
 	cmd.Env = append(os.Environ(), "HEARTBEAT_SESSION="+cookie, roleVariable+"=sweep", "PTYRUN_TEST_COOKIE="+cookie)
 	out, err := cmd.Output()
